@@ -209,7 +209,7 @@ verbs-start: ## run the commands of docs/verbs-start.md as they stand there, as 
 	@tools/need.sh cargo ip verbs
 	@tools/verbs-start.sh
 
-bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)
+bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (twenty minutes)
 	@tools/need.sh cargo ip mpi mpi-programs ucx venv
 	@tools/bench-mpi.sh
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Usage: [ROUNDS=5] [PARTS="near far window collectives"] [SIZES="8 1024 ..."] [FABTESTS=PREFIX]
-#     tools/bench-mpi.sh
+# Usage: [ROUNDS=5] [PARTS="near far window collectives collectives-far"] [SIZES="8 1024 ..."]
+#     [FABTESTS=PREFIX] tools/bench-mpi.sh
 # Measures the provider beside its peers, in turns of one run: messages there and back, and many in
 # a row. The two processes are on one host and, as root, on two hosts (network namespaces). Programs
 # of libfabric measure, and programs of MPI (NetPIPE through Open MPI). Collective operations are
-# measured with 2, 3, 4 and 8 ranks on one host. Takes twelve minutes. PARTS and SIZES choose what
-# is measured: messages on one host and on two, small ones of which 64 are sent at once, collective
-# operations. FABTESTS is the place of libfabric's own tests (the first of several): their tagged
-# benchmarks replace fi_pingpong.
+# measured with 2, 3, 4 and 8 ranks. Takes twenty minutes. PARTS and SIZES choose what is measured:
+# messages on one host and on two, small ones of which 64 are sent at once, collective operations on
+# one host and on two. FABTESTS is the place of libfabric's own tests (the first of several): their
+# tagged benchmarks replace fi_pingpong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds="${ROUNDS:-5}"
-parts=" ${PARTS:-near far window collectives} "
+parts=" ${PARTS:-near far window collectives collectives-far} "
 sizes="${SIZES:-8 1024 4096 65536 1048576 4194304}"
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 
@@ -84,26 +84,27 @@ ucx() {
     [ "$3" = pingpong ] || test=tag_bw
     UCX_TLS="$2" pair "$1" ucx_perftest -t "$test" -s "$4" -n "$5" -w 100 -f | awk 'NF == 8 && $1 ~ /^[0-9]+$/ { time = $4 } END { print time }'
 }
-# launch HOST: sets `command` to what starts two ranks of MPI, the second one on HOST.
+# launch HOST RANKS: sets `command` to what starts ranks of MPI, the second half of them on HOST.
 launch() {
-    command=(timeout 20 "${near[@]}" "${ahead[@]}" mpirun --oversubscribe -n 2)
+    command=(timeout 60 "${near[@]}" "${ahead[@]}" mpirun --oversubscribe -n "$2")
     if [ "$1" = far ]; then
         # Bound, both ranks would have the first processor of their host, which is one and the same.
-        command=(timeout 20 "${near[@]}" mpirun --oversubscribe -n 2 --bind-to none --host 10.99.0.1:1,10.99.0.2:1
+        command=(timeout 60 "${near[@]}" mpirun --oversubscribe -n "$2" --bind-to none
+            --host "10.99.0.1:$((($2 + 1) / 2)),10.99.0.2:$(($2 / 2))"
             --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0)
     fi
 }
 # many HOST WAY BYTES FLAGS...: 64 messages at once, with flags of mpirun.
 many() {
     local bytes="$3" command
-    launch "$1"
+    launch "$1" 2
     shift 3
     "${command[@]}" "$@" "$folder/window" 0.3 "$bytes" 2>/dev/null | awk '{ print $2 }' || true
 }
 # netpipe HOST WAY BYTES FLAGS...: by NetPIPE, with flags of mpirun.
 netpipe() {
     local bytes="$3" stream= command
-    launch "$1"
+    launch "$1" 2
     [ "$2" = pingpong ] || stream=-s
     shift 3
     rm -f "$folder/np"
@@ -111,13 +112,12 @@ netpipe() {
     awk '$1 == '"$bytes"' { print $3 * 1e6 }' "$folder/np" 2>/dev/null || true
 }
 
-# collectives RANKS NAME FLAGS...: notes the times of collective operations, with flags of mpirun.
+# collectives HOST RANKS FLAGS...: prints operations, their bytes and times, with flags of mpirun.
 collectives() {
-    local ranks="$1" name="$2" operation bytes time
+    local command
+    launch "$1" "$2"
     shift 2
-    timeout 60 "${near[@]}" "${ahead[@]}" mpirun --oversubscribe -n "$ranks" "$@" "$folder/collectives" 0.05 \
-        ${SIZES:-8 1024 16384 65536 131072 1048576} 2>/dev/null |
-        while read -r operation bytes time; do echo "$time" | note "$operation-$ranks" "$bytes" "$name"; done || true
+    "${command[@]}" "$@" "$folder/collectives" 0.05 ${SIZES:-8 1024 16384 65536 131072 1048576} 2>/dev/null || true
 }
 
 # note TABLE BYTES NAME: notes the time that it reads, and says how far we are.
@@ -126,6 +126,11 @@ note() {
     read -r time || true
     case "$time" in [0-9]*) echo "$1 $2 $3 $time" >>"$folder/times" ;; esac
     printf '%3d s, round %d of %d: %s, %d bytes, %s: %s us\n' "$SECONDS" "$round" "$rounds" "$1" "$2" "$3" "${time:-no}" >&2
+}
+# note_all HOST RANKS NAME: notes what collectives prints.
+note_all() {
+    local operation bytes time
+    while read -r operation bytes time; do echo "$time" | note "$operation-$1-$2" "$bytes" "$3"; done
 }
 # by_fabric HOST WAY BYTES COUNT: all contenders, one after the other.
 by_fabric() {
@@ -140,20 +145,26 @@ by_fabric() {
         UCX_NET_DEVICES=eth0 ucx "$1" tcp "${rest[@]}" | note $into ucx-tcp
     fi
 }
-by_mpi() {
-    local into="mpi-$1-$2 $3" run=(netpipe "${@:1:3}")
-    [ "$2" != window ] || run[0]=many
+# by_each HOST NOTE...: has what `run` names run by each way of MPI to HOST, and its output noted.
+by_each() {
+    local host="$1" own=openmpi-vader own_flags=(--mca pml ob1 --mca btl self,vader) transports=posix,sysv,cma,self
     local ucx=(--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any --mca osc ^ucx --mca btl self -x UCX_LOG_LEVEL)
-    "${run[@]}" --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire | note $into bellwire
-    if [ "$1" = near ]; then
-        "${run[@]}" --mca pml ob1 --mca btl self,vader | note $into openmpi-vader
-        ucx+=(-x UCX_TLS=posix,sysv,cma,self)
-    else
-        "${run[@]}" --mca pml ob1 --mca btl self,tcp | note $into openmpi-tcp
-        ucx+=(-x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
+    shift
+    if [ "$host" = far ]; then
+        own=openmpi-tcp own_flags=(--mca pml ob1 --mca btl self,vader,tcp) transports+=,tcp
+        ucx+=(-x UCX_NET_DEVICES=eth0)
     fi
-    "${run[@]}" "${ucx[@]}" | note $into ucx
-    [ ! -d "$newest" ] || LD_LIBRARY_PATH="$newest" "${run[@]}" "${ucx[@]}" -x LD_LIBRARY_PATH | note $into ucx-newest
+    ucx+=(-x "UCX_TLS=$transports")
+    "${run[@]}" --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire | "$@" bellwire
+    "${run[@]}" "${own_flags[@]}" | "$@" $own
+    "${run[@]}" "${ucx[@]}" | "$@" ucx
+    [ ! -d "$newest" ] || LD_LIBRARY_PATH="$newest" "${run[@]}" "${ucx[@]}" -x LD_LIBRARY_PATH | "$@" ucx-newest
+}
+# by_mpi HOST WAY BYTES: all contenders, one after the other.
+by_mpi() {
+    local run=(netpipe "$@")
+    [ "$2" != window ] || run[0]=many
+    by_each "$1" note "mpi-$1-$2" "$3"
 }
 
 # table TABLE TITLE: for each contender the median of all rounds, the least, the most, and the ratio
@@ -213,10 +224,14 @@ for round in $(seq "$rounds"); do
     done
 done
 for round in $(seq "$rounds"); do
-    [[ "$parts" = *" collectives "* ]] && [ -x "$folder/collectives" ] || break
-    for ranks in 2 3 4 8; do
-        collectives "$ranks" bellwire --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire
-        collectives "$ranks" openmpi-vader --mca pml ob1 --mca btl self,vader
+    for host in $hosts; do
+        part=collectives
+        [ "$host" = near ] || part=collectives-far
+        [[ "$parts" = *" $part "* ]] && [ -x "$folder/collectives" ] || continue
+        for ranks in 2 3 4 8; do
+            run=(collectives $host $ranks)
+            by_each $host note_all $host $ranks
+        done
     done
 done
 echo "Microseconds: the middle (least..most) of $rounds rounds in turns, and how many times Bellwire's that is: above 1, Bellwire is ahead."
@@ -229,8 +244,10 @@ done
 for host in near:one far:two; do
     table "mpi-${host%:*}-window" "Two ranks of ${host#*:} host(s), one of 64 at once, over Open MPI"
 done
-for ranks in 2 3 4 8; do
-    for operation in allreduce alltoall bcast; do
-        table "$operation-$ranks" "$operation over Open MPI, $ranks ranks of one host"
+for host in near:one far:two; do
+    for ranks in 2 3 4 8; do
+        for operation in allreduce alltoall bcast; do
+            table "$operation-${host%:*}-$ranks" "$operation over Open MPI, $ranks ranks of ${host#*:} host(s)"
+        done
     done
 done

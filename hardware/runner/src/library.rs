@@ -105,11 +105,16 @@ pub fn table3(library: &Path) -> Result<Vec<Finding>> {
             if here.intervals != model.intervals {
                 bail!("{} of {bytes} B in gates:\n{here}\nin blocks:\n{model}", kind.name());
             }
-            let events = event_driven::single(&config, kind, bytes).map_err(|why| anyhow!(why))?;
+            let of_events = |config| {
+                let found =
+                    event_driven::single(config, kind, bytes).map_err(|why| anyhow!(why))?;
+                anyhow::Ok(found.latency.as_ns() / 1e3)
+            };
             let name = format!("{}, {bytes} B", kind.name());
             let finding = Finding::new(name)
                 .with("us in gates", here.total.as_ns() / 1e3)
-                .with("us event by event", events.latency.as_ns() / 1e3)
+                .with("us event by event", of_events(&config)?)
+                .with("us event by event, with delays of gates", of_events(&Config::of_gates())?)
                 .with("us in the paper", paper);
             findings.push(finding);
         }

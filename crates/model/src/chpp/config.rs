@@ -85,11 +85,24 @@ pub struct NicConfig {
     /// Whether packets are converted whole between the bus protocol and the network protocol, as
     /// between a bus and another network (B-05).
     pub conversion: bool,
-    /// Whether the packer gathers a NAP's data from memory before its packet leaves; otherwise it
-    /// streams through, as a PUT's does.
-    pub nap_in_one_piece: bool,
+    /// When a packet leaves the packer.
+    pub packing: Packing,
     /// How the FIFOs of the functions share the engine.
     pub arbitration: Arbitration,
+}
+
+/// When a packet leaves the packer (C-34). Those of other networks are converted instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Packing {
+    /// A PUT's leaves as its data arrives. A NAP's data from memory is copied into its packet once
+    /// all is there; the extract module has copied immediate data.
+    Copied,
+    /// Every packet leaves as its data arrives.
+    Streamed,
+    /// Every packet leaves once it is whole, as in gates: reads can fail. Immediate data comes from
+    /// the extract module in beats, once that has the whole descriptor.
+    Gathered,
 }
 
 /// How software starts an operation (C-31, B-01; cHPP section 3.4).
@@ -315,6 +328,14 @@ impl Config {
     /// The paper's prototype.
     pub fn prototype() -> Config {
         Config::parse(PROTOTYPE).expect("the prototype is checked by a test")
+    }
+
+    /// The prototype with the delays of its interface in gates. They are two: a module takes three
+    /// cycles, and a packet leaves once it is whole.
+    pub fn of_gates() -> Config {
+        let mut config = Config::prototype();
+        (config.nic.module_cycles, config.nic.packing) = (3, Packing::Gathered);
+        config
     }
 
     /// Reads and checks a configuration. The text overrides the prototype, so one line changes one

@@ -2,8 +2,8 @@
 //! packets.
 //!
 //! Ports: commands and the stream of data come in; packets go into a channel of the crossbar. A PUT
-//! streams: its packets leave as their data arrives. A NAP is one packet, which is gathered whole
-//! first (`nap_in_one_piece`).
+//! streams: its packets leave as their data arrives. A NAP is one packet, into which its data is
+//! copied first. `nic.packing` has other ways.
 
 use bellwire_wire::header::HeaderRepr;
 use bellwire_wire::packet::PacketRepr;
@@ -11,6 +11,7 @@ use bellwire_wire::primitive::Primitive;
 use bellwire_wire::span::ByteSpan;
 use bellwire_wire::tail::Tail;
 
+use super::config::Packing;
 use super::data::DataUnit;
 use super::descriptor::{Command, GetRequest, Transfer};
 use super::journal::{Cause, Stage};
@@ -20,6 +21,9 @@ use super::{Context, Packet};
 use crate::engine::Server;
 use crate::stats::Queue;
 use crate::units::{Span, Time};
+
+/// Cycles from the last byte of a packet that is gathered to its header.
+const GATHERED_CYCLES: u64 = 2;
 
 /// Registers of the packer.
 #[derive(Default)]
@@ -92,25 +96,28 @@ impl Packer {
         let words = nic.beats_of(header.span.to_dwords().byte_len() as u64);
         let beats = nic.packet_header_beats() + words;
         let cycle = nic.cycle();
+        let free_at = self.output.free_at();
         let (begun, head) = if nic.conversion {
             // The bus packets are parsed and their data gathered whole, while the previous packet
             // leaves (B-05).
             let gathered = self.converter.reserve(available.max(cx.now()), nic.beats(length));
             let ready = gathered.ends + nic.module() + nic.module();
-            (gathered.begins, ready.max(self.output.free_at()))
-        } else if transfer.primitive == Primitive::Nap && nic.nap_in_one_piece {
-            // Data from memory is first copied into the packet; the extract module has copied
-            // immediate data.
+            (gathered.begins, ready.max(free_at))
+        } else if nic.packing == Packing::Gathered {
+            // While it comes, the packet before may leave.
+            let comes = if has_data { Span::ZERO } else { nic.beats(length) };
+            let begun = available.max(cx.now());
+            (begun, (begun + comes + cycle * GATHERED_CYCLES).max(free_at))
+        } else if transfer.primitive == Primitive::Nap && nic.packing == Packing::Copied {
             let copied = if has_data { nic.beats(length) } else { Span::ZERO };
-            let begun = available.max(self.output.free_at()).max(cx.now());
+            let begun = available.max(free_at).max(cx.now());
             (begun, begun + copied + nic.module())
         } else {
             // Beats leave as they arrive: the last leaves one module delay after the last data has
             // arrived.
             let streaming = cycle * (beats - 1);
-            let last = (available + nic.module())
-                .max(self.output.free_at() + streaming)
-                .max(cx.now() + streaming);
+            let last =
+                (available + nic.module()).max(free_at + streaming).max(cx.now() + streaming);
             let head = last.saturating_sub(streaming);
             (last.saturating_sub(nic.module()), head)
         };

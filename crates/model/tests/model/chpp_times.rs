@@ -2,6 +2,7 @@
 //! own rule, in the order of the path (cHPP, Figs. 11 and 12).
 
 use bellwire_model::chpp::Config;
+use bellwire_model::chpp::config::Packing;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, single};
 use bellwire_model::chpp::journal::{Interval, Stage};
@@ -122,7 +123,10 @@ impl Rules<'_> {
             let head = if nic.conversion {
                 let time = cycle * self.beats(length);
                 (converter.serve(available, time) + time + 2 * module).max(output.0)
-            } else if is_nap && nic.nap_in_one_piece {
+            } else if nic.packing == Packing::Gathered {
+                let comes = if is_immediate { cycle * self.beats(length) } else { 0 };
+                (available + comes + 2 * cycle).max(output.0)
+            } else if is_nap && nic.packing == Packing::Copied {
                 let copied = if is_immediate { 0 } else { cycle * self.beats(length) };
                 available.max(output.0) + copied + module
             } else {
@@ -288,7 +292,8 @@ fn packets_take_the_times_of_their_form() {
         |config| config.nic.put_payload = "256 B".parse().unwrap(),
         |config| config.nic.packet_header = "94 B".parse().unwrap(),
         |config| config.nic.conversion = true,
-        |config| config.nic.nap_in_one_piece = false,
+        |config| config.nic.packing = Packing::Streamed,
+        |config| config.nic.packing = Packing::Gathered,
     ]);
 }
 

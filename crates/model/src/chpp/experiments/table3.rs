@@ -3,6 +3,7 @@
 use super::Kind;
 use super::single::single;
 use crate::chpp::Config;
+use crate::chpp::config::Packing;
 use crate::experiment::{Axis, Origin, Report, Sensitivity};
 use crate::sensitivity;
 
@@ -46,7 +47,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     );
     // The second reading: data from memory streams through the packer, as a PUT's does.
     let mut streaming = config;
-    streaming.nic.nap_in_one_piece = false;
+    streaming.nic.packing = Packing::Streamed;
     let at = |bytes| single(&streaming, Kind::NapIndirect, bytes).map(|run| run.latency.as_ns());
     let slope = (at(2048)? - at(1024)?) / 1024.0;
     report.note(format!(

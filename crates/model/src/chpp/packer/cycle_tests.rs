@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::chpp::NicEvent;
-use crate::chpp::config::Config;
+use crate::chpp::config::{Config, Packing};
 use crate::chpp::controllers::Controllers;
 use crate::chpp::crossbar::Grant;
 use crate::chpp::journal::Journal;
@@ -308,7 +308,7 @@ fn side_by_side(config: &Config, plain: bool, seed: u64) -> Result<(usize, usize
 fn config() -> Config {
     let mut config = Config::prototype();
     config.nic.module_cycles = 0;
-    config.nic.nap_in_one_piece = false;
+    config.nic.packing = Packing::Streamed;
     config.crossbar.channels = 1;
     (config.crossbar.channel_packets, config.crossbar.receive_packets) = (1 << 20, 1 << 20);
     config

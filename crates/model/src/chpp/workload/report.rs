@@ -177,7 +177,7 @@ fn idle_parameters(machine: &Machine, config: &Config, traffic: &Traffic) -> Vec
         ),
         ("crossbar.get_channel, nic.remote_get_depth", no_gets, "there were no GETs"),
         ("nic.slot_cache, nic.slot_batch, host.slots", !is_nap, "there were no NAPs"),
-        ("nic.nap_in_one_piece", !is_nap, "there were no NAPs"),
+        ("nic.packing", !is_nap, "there were no NAPs"),
         (
             "link",
             config.link == LinkKind::Smp && config.links.is_none(),
