@@ -57,7 +57,7 @@ pub enum State {
 
 /// Rows with their state. `Display` gives a table for people, `Serialize` an object for programs:
 /// `{"rows": [{"id", "paper", "title", "works_when", "where", "note", "state", "tests",
-/// "cited_at"}], "totals": {"shown", "cited", "open"}, "problems": [..]}`.
+/// "properties", "cited_at"}], "totals": {"shown", "cited", "open"}, "problems": [..]}`.
 #[derive(Debug, Serialize)]
 pub struct Board {
     /// The selected rows, in the order of the scoreboard.
@@ -79,6 +79,8 @@ pub struct Standing {
     pub state: State,
     /// The tests that show it, as `path::function`.
     pub tests: Vec<String>,
+    /// The properties of gates that show it, as `path::property`.
+    pub properties: Vec<String>,
     /// The places in code that cite it, as `path:line`.
     pub cited_at: Vec<String>,
 }
@@ -112,6 +114,7 @@ impl Board {
             Board { rows: Vec::new(), totals: Totals::default(), problems: evidence.problems };
         for row in rows() {
             let tests = evidence.tests.remove(&row.id).unwrap_or_default();
+            let properties = evidence.properties.remove(&row.id).unwrap_or_default();
             let cited_at = evidence.citations.remove(&row.id).unwrap_or_default();
             let state = match (tests.is_empty(), cited_at.is_empty()) {
                 (false, _) => State::Shown,
@@ -122,7 +125,7 @@ impl Board {
                 && query.state.is_none_or(|wanted| wanted == state);
             if is_wanted {
                 board.totals.count(state);
-                board.rows.push(Standing { row, state, tests, cited_at });
+                board.rows.push(Standing { row, state, tests, properties, cited_at });
             }
         }
         board
@@ -143,11 +146,11 @@ impl fmt::Display for Board {
     /// One line for each row; indented below it its tests, or the reason for having none. Then the
     /// problems, then the totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "id    state  title, and below it the tests that show it")?;
-        for Standing { row, state, tests, .. } in &self.rows {
+        writeln!(f, "id    state  title, and below it the tests and properties that show it")?;
+        for Standing { row, state, tests, properties, .. } in &self.rows {
             writeln!(f, "{:<6}{state:<7}{}", row.id.to_string(), row.title)?;
-            for test in tests {
-                writeln!(f, "{:13}{test}", "")?;
+            for by in tests.iter().chain(properties) {
+                writeln!(f, "{:13}{by}", "")?;
             }
             if let Some(reason) = &row.reason {
                 writeln!(f, "{:13}because: {reason}", "")?;
@@ -158,7 +161,11 @@ impl fmt::Display for Board {
         }
         let Totals { shown, cited, open } = self.totals;
         let count = self.rows.len();
-        write!(f, "rows: {count} ({shown} shown by tests, {cited} only cited, {open} open)")
+        let proved = self.rows.iter().filter(|standing| !standing.properties.is_empty()).count();
+        write!(
+            f,
+            "rows: {count} ({shown} shown by tests, {cited} only cited, {open} open; {proved} by properties of gates, too)"
+        )
     }
 }
 
@@ -199,6 +206,8 @@ mod tests {
         evidence.citations.insert(id("C-06"), vec!["crates/wire/src/header.rs:1".to_owned()]);
         evidence.citations.insert(id("C-28"), vec!["crates/wire/src/chain.rs:9".to_owned()]);
         evidence.tests.insert(id("C-28"), vec!["crates/wire/src/chain.rs::one".to_owned()]);
+        let property = "hardware/x/formal/x.svh::p_x".to_owned();
+        evidence.properties.insert(id("C-28"), vec![property]);
         evidence
     }
 
@@ -250,7 +259,10 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[1].starts_with("C-28  shown  Chain-DMA descriptor"), "{table}");
         assert_eq!(lines[2].trim(), "crates/wire/src/chain.rs::one");
-        assert_eq!(lines[3], "rows: 1 (1 shown by tests, 0 only cited, 0 open)");
+        assert_eq!(lines[3].trim(), "hardware/x/formal/x.svh::p_x");
+        let count =
+            "rows: 1 (1 shown by tests, 0 only cited, 0 open; 1 by properties of gates, too)";
+        assert_eq!(lines[4], count);
 
         let object = serde_json::to_value(&board).unwrap();
         assert_eq!(object["rows"][0]["id"], "C-28");
@@ -258,6 +270,7 @@ mod tests {
         assert_eq!(object["rows"][0]["where"], "3.4, Tab. 2");
         assert_eq!(object["rows"][0]["state"], "shown");
         assert_eq!(object["rows"][0]["tests"][0], "crates/wire/src/chain.rs::one");
+        assert_eq!(object["rows"][0]["properties"][0], "hardware/x/formal/x.svh::p_x");
         assert_eq!(object["rows"][0]["cited_at"][0], "crates/wire/src/chain.rs:9");
         assert_eq!(object["totals"]["shown"], 1);
         assert_eq!(object["problems"].as_array().unwrap().len(), 0);

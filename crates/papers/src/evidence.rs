@@ -1,11 +1,12 @@
-//! The project's evidence for the rows: citations in code, and tests that show them.
+//! The project's evidence for the rows: citations in code, tests that show them, and properties of
+//! gates that do.
 //!
-//! It reads two forms.
+//! It reads three forms.
 //!
 //! - A *citation* is an identity such as C-28 anywhere in a source file: code and comments of Rust,
-//!   C and Python, Make files, and Markdown. Every citation must name a row that exists. Those in
-//!   code count as "this mechanism is here"; those in Markdown and in this crate do not, as no
-//!   mechanism lives there.
+//!   C, Python and SystemVerilog, Make files, and Markdown. Every citation must name a row that
+//!   exists. Those in code count as "this mechanism is here"; those in Markdown and in this crate
+//!   do not, as no mechanism lives there.
 //! - A *shows line* stands above a Rust test:
 //!
 //!   ```text
@@ -17,6 +18,9 @@
 //!   Between it and the `fn` there may be attributes and comments, but no blank line. A function
 //!   without `#[test]` can carry one only if it is a conformance case of the test kit, which the
 //!   tests of every device call. A test that is ignored by default shows nothing.
+//! - The same line stands above an assertion in `hardware/*/formal`, whose name begins with `p_`.
+//!   Such a property is proved of gates. It makes no row shown, as not all of them are proved
+//!   in `make test`.
 //!
 //! Whether such a test is really run, the test programs say: [`mod@crate::runs`].
 
@@ -38,6 +42,8 @@ pub struct Evidence {
     pub citations: BTreeMap<RowId, Vec<String>>,
     /// For each row, the tests that show it, as `path::function`, in order.
     pub tests: BTreeMap<RowId, Vec<String>>,
+    /// For each row, the properties of gates that show it, as `path::property`, in order.
+    pub properties: BTreeMap<RowId, Vec<String>>,
     /// Faults of citations and shows lines; empty in a sound tree.
     pub problems: Vec<Problem>,
 }
@@ -92,8 +98,8 @@ pub enum Fault {
     UnknownRow(String),
     /// A shows line that is not in the one accepted form.
     #[error(
-        "this line is not read as it stands; write `// shows: C-28, C-29` in a Rust file: two slashes, each \
-         row by itself, no ranges and nothing after the last row"
+        "this line is not read as it stands; write `// shows: C-28, C-29` in a Rust file, or in one of \
+         hardware/*/formal: two slashes, each row by itself, no ranges and nothing after the last row"
     )]
     Form,
     /// A shows line with no function below it.
@@ -101,6 +107,11 @@ pub enum Fault {
         "this line stands above no test; put it directly above the attributes of one, without a blank line"
     )]
     NoFunction,
+    /// A shows line in the formal part of a block with no property below it.
+    #[error(
+        "this line stands above no property; put it directly above one, as `p_name : assert (..)`"
+    )]
+    NoProperty,
     /// A shows line above a function, named here, that is not a test.
     #[error(
         "`{0}` is not a test, so it cannot show a row; add #[test], or move the line to the test"
@@ -161,15 +172,25 @@ impl Evidence {
                 }
                 ShowsLine::Absent => {}
                 ShowsLine::Malformed => report(Fault::Form),
-                ShowsLine::Sound if !file.ends_with(".rs") => report(Fault::Form),
-                ShowsLine::Sound => match test_below(file, &lines[index + 1..]) {
-                    Err(fault) => report(fault),
-                    Ok(name) => {
-                        for id in known {
-                            self.tests.entry(id).or_default().push(format!("{file}::{name}"));
+                ShowsLine::Sound => {
+                    let below = &lines[index + 1..];
+                    let (found, into) = if is_formal(file) {
+                        let found = property_below(below).ok_or(Fault::NoProperty);
+                        (found, &mut self.properties)
+                    } else if file.ends_with(".rs") {
+                        (test_below(file, below), &mut self.tests)
+                    } else {
+                        (Err(Fault::Form), &mut self.tests)
+                    };
+                    match found {
+                        Err(fault) => report(fault),
+                        Ok(name) => {
+                            for id in known {
+                                into.entry(id).or_default().push(format!("{file}::{name}"));
+                            }
                         }
                     }
-                },
+                }
             }
         }
     }
@@ -197,6 +218,22 @@ impl ShowsLine {
         });
         if is_sound { ShowsLine::Sound } else { ShowsLine::Malformed }
     }
+}
+
+/// Whether the file states properties of a block of gates.
+fn is_formal(file: &str) -> bool {
+    let mut parts = file.split('/');
+    parts.next() == Some("hardware") && parts.nth(1) == Some("formal")
+}
+
+/// The name of the property in the first of these lines that is no comment. What it asserts may
+/// stand in the next one.
+fn property_below(lines: &[&str]) -> Option<String> {
+    let mut lines = lines.iter().skip_while(|line| line.trim_start().starts_with("//"));
+    let text = [*lines.next()?, lines.next().unwrap_or(&"")].join(" ");
+    let (before, _) = text.split_once("assert")?;
+    let name = before.trim_end().strip_suffix(':')?.split_whitespace().last()?;
+    name.starts_with("p_").then(|| name.to_owned())
 }
 
 /// The name of the test that starts with these lines.
@@ -298,8 +335,8 @@ fn is_build_output(folder: &Path) -> bool {
 }
 
 fn is_source(name: &str) -> bool {
-    let by_suffix = [".rs", ".c", ".h", ".py", ".md"].iter().any(|suffix| name.ends_with(suffix));
-    by_suffix || name == "Makefile"
+    let suffixes = [".rs", ".c", ".h", ".py", ".md", ".sv", ".svh"];
+    suffixes.iter().any(|suffix| name.ends_with(suffix)) || name == "Makefile"
 }
 
 #[cfg(test)]
@@ -384,6 +421,26 @@ mod tests {
         assert!(evidence.citations.is_empty(), "a shows line is not a citation");
     }
 
+    /// A property of gates is found below its line, behind a condition, too.
+    #[test]
+    fn properties_are_found_below_their_line() {
+        let text = [
+            "    // shows: C-28, D-01",
+            "    // Words.",
+            "    if (y) p_x : assert (z);",
+            "// shows: D-02",
+            "p_long :",
+            "assert (z);",
+        ]
+        .join("\n");
+        let evidence = evidence_of("hardware/x/formal/x_proof.sv", &text);
+        assert_eq!((evidence.problems, evidence.tests.len()), (vec![], 0));
+        let found: Vec<String> =
+            evidence.properties.iter().map(|(id, names)| format!("{id} {}", names[0])).collect();
+        let [x, long] = ["x", "long"].map(|name| format!("hardware/x/formal/x_proof.sv::p_{name}"));
+        assert_eq!(found, [format!("C-28 {x}"), format!("D-01 {x}"), format!("D-02 {long}")]);
+    }
+
     /// Canary: every planted fault in a shows line is caught and named.
     #[test]
     fn planted_faults_in_shows_lines_are_caught() {
@@ -413,6 +470,13 @@ mod tests {
                 "{line}"
             );
         }
+        let formal = "hardware/x/formal/x_formal.svh";
+        for below in ["", "\n", "wire p_x = y;", "cover (y);", "assert (y);", "x : assert (y);"] {
+            let text = format!("{}\n{below}", shows("C-28"));
+            assert_eq!(faults(formal, &text), [Fault::NoProperty], "{below}");
+        }
+        let text = shows("C-28") + "\np_x : assert (y);";
+        assert_eq!(faults("hardware/x/src/x.sv", &text), [Fault::Form]);
         assert_eq!(faults("bindings/x.py", "# shows: C-28\ndef test_f(): pass"), [Fault::Form]);
         assert_eq!(faults("bindings/x.c", &shows("C-28\nvoid f(void) {}")), [Fault::Form]);
 

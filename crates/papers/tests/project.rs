@@ -26,6 +26,22 @@ fn rows_not_shown_say_why() {
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
+/// Each property of gates that shows a row has a planted fault beside it, which its proof must
+/// notice. Rows of all three papers that are in gates have such properties.
+#[test]
+fn properties_that_show_rows_have_planted_faults() {
+    let properties = scan(&checkout()).unwrap().properties;
+    for path in properties.values().flatten() {
+        let (file, name) = path.split_once("::").unwrap();
+        let faults = checkout().join(file).with_file_name("faults.toml");
+        let faults = fs::read_to_string(&faults).unwrap();
+        assert!(faults.contains(&format!("property = \"{name}\"")), "{path}");
+    }
+    for letter in ["C", "D", "S"] {
+        assert!(properties.keys().any(|id| id.to_string().starts_with(letter)), "{letter}");
+    }
+}
+
 /// The page of rows matches the rows.
 #[test]
 fn docs_are_current() {

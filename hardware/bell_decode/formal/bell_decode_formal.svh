@@ -39,6 +39,7 @@ end
 always_ff @(posedge clk) begin
   if (past_reset && !rst) begin
     // Exactly a whole word at the beginning of a function's page rings, once.
+    // shows: C-31
     p_rings : assert (bell_valid == f_rings);
     // It rings for that function, and with the word that was stored.
     if (bell_valid) p_function : assert (32'(bell_function) == 32'(g_address) >> PageShift);

@@ -113,6 +113,7 @@ module credit_gate_proof #(
 
     if (past_reset && !rst) begin
       // The buffer has room for every packet that comes.
+      // shows: S-15
       if (arrives) p_room : assert (has_room);
       // The sender never has more credits than the buffer has places.
       p_bound : assert (left_headers <= headers_t'(Headers) && left_data <= data_t'(Data));

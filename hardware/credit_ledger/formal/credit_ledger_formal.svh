@@ -29,6 +29,7 @@ always_ff @(posedge clk) begin
 
   if (past_reset && !rst) begin
     // It never holds more than the buffer does.
+    // shows: S-26
     p_bound : assert (held_headers <= HeaderWidth'(Headers) && held_data <= DataWidth'(Data));
     // What is there and what is free make the buffer.
     p_held : assert (free_headers == HeaderWidth'(Headers) - held_headers);

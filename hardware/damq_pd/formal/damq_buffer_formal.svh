@@ -147,19 +147,24 @@ always_ff @(posedge clk) begin
 
   if (past_reset && !rst) begin
     // Under credits each word finds room.
+    // shows: D-13
     p_overflow : assert (!overflow);
     // Every word is inside or its place is free: none is lost or doubled.
+    // shows: D-03
     p_conserved :
     assert (inside_pio + free_pio == (AddressWidth + 1)'(Depth) &&
             inside_dma + free_dma == (AddressWidth + 1)'(Landing));
     // What is read is there, and what leaves is the next word of its list, as it came.
     if (run) p_exists : assert (f_found);
+    // shows: D-02
     if (valid) p_same : assert (data == f_expect_data && last == f_expect_last);
     // Descriptors leave whole.
+    // shows: D-06
     if (f_cut) p_whole : assert (valid && port == f_cut_port && way == f_cut_way);
     // A descriptor by PIO leaves when those by DMA before it have left, and one by DMA only if none
     // by PIO is due.
     if (run && f_selected) begin
+      // shows: D-19
       p_ways : assert (run_way == f_turn_dma[run_port]);
     end
     // Nothing waits without need: with a whole descriptor whose turn it is, a ready output selects.

@@ -197,6 +197,7 @@ always_ff @(posedge clk) begin
     // What leaves is the next beat of the next read, as it came, and not before it came.
     if (f_at_port && out_valid && !out_failed) begin
       p_there : assert (g_beat < g_came);
+      // shows: C-35
       if (g_beat == chosen) p_same : assert (g_there && out_data == g_data);
       p_last : assert (out_last == (g_beat + count_t'(1) == g_beats));
       p_from : assert (out_from == ((g_beat == '0) ? g_lane : '0));

@@ -258,6 +258,7 @@ always_ff @(posedge clk) begin
       if ($past(g_pending)) begin
         p_dropped : assert (dropped == $past(f_status != Success && f_remote));
         if ($past(f_status != Success && !f_remote && (!report_valid || report_ready))) begin
+          // shows: C-29
           p_reported :
           assert (report_valid && report_status == $past(f_status)
               && report_function == f_function && report_address == f_address);
@@ -287,6 +288,7 @@ always_ff @(posedge clk) begin
       if (f_is_single) begin
         p_single : assert (move_address == '0 && wide_t'(move_bytes) == f_total && move_last);
       end else begin
+        // shows: C-28
         p_destination :
         assert (move_address == f_copy[f_destination][AddressWidth-1:0]
             && move_bytes == f_copy[f_destination][64+:AddressWidth]);

@@ -213,6 +213,7 @@ always_ff @(posedge clk) begin
       p_asked : assert (g_to_ask != '0);
       p_unique : assert (!g_out[read_tag]);
       if (f_is_turn) begin
+        // shows: C-30
         p_address : assert (read_address == f_from && read_function == g_function);
         p_bytes : assert (32'(read_bytes) == ((f_to_end < f_rest) ? f_to_end : f_rest) * Bytes);
       end

@@ -61,6 +61,7 @@ always_ff @(posedge clk) begin
     if ($past(rst) && waits[0]) p_starts : assert (take && take_function == '0);
     if (take && waits[who]) p_turn : assert (f_taken_steps <= f_who_steps);
     // So at most all others are taken before a function that waits.
+    // shows: C-41
     if (waits[who]) p_fair : assert (32'(g_passed) < Functions);
 
     // So that induction needs no bound.

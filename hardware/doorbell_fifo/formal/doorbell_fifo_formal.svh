@@ -86,6 +86,7 @@ always_ff @(posedge clk) begin
     if (!$past(rst)) begin
       // What others ring and what is taken from them changes nothing.
       if (!$past(in_valid && in_function == who) && !$past(take && take_function == who)) begin
+        // shows: C-32
         p_apart : assert (f_count == $past(f_count));
       end
       // What is taken stands at the output until the next one is taken.

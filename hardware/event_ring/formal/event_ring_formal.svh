@@ -113,12 +113,14 @@ always_ff @(posedge clk) begin
     if (g_open) begin
       // No more events wait for software than the ring has records, and none is overwritten.
       p_bound : assert (g_unread <= g_entries);
+      // shows: C-16
       if (f_enters_one && g_next == chosen) p_kept : assert (!g_keeps);
     end
 
     if (out_valid) begin
       // Events of a ring go to one record after the other, and not beyond their ring.
       if (g_ours) begin
+        // shows: C-15
         p_address : assert (out_address == {g_out_base + base_t'(g_out_index), OffsetWidth'(0)});
         p_inside :
         assert (out_address[AddressWidth-1:OffsetWidth] >= g_out_base

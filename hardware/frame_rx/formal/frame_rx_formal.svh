@@ -133,6 +133,7 @@ always_ff @(posedge clk) begin
       p_marks : assert (!g_broke);
       p_end : assert (f_end == link_pkg::End);
       p_range : assert (g_of[15:12] == '0);
+      // shows: S-16
       p_crc : assert (f_check == ~g_crc_next);
     end
     // No other frame is refused.

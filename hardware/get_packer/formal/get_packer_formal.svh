@@ -140,6 +140,7 @@ always_ff @(posedge clk) begin
       p_route : assert (out_route == f_route);
     end
     if (f_beat_is_next && g_begun) begin
+      // shows: C-25
       p_same : assert (out_data == g_beat);
       p_last : assert (out_last == g_ends);
     end

@@ -65,6 +65,7 @@ always_ff @(posedge clk) begin
     // Each beat goes where its store began, in the same cycle.
     p_goes_on : assert (bell_valid == (store_valid && !f_own));
     // Exactly what the map says is written, once, and to its block only.
+    // shows: C-38
     p_keys : assert (keys_valid == (f_window || f_key));
     p_rings : assert (rings_valid == (f_ring || f_ring_report));
     p_slots : assert (slots_valid == (f_list || f_list_report));

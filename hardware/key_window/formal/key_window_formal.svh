@@ -71,6 +71,7 @@ always_ff @(posedge clk) begin
         p_target : assert (target_fits == $past(f_target_in));
       end
       if ($past(source_valid && source_function == one)) begin
+        // shows: C-39
         p_source : assert (source_fits == $past(f_source_in));
       end
       // What is asked fits or is wrong; nothing else is answered.

@@ -91,6 +91,7 @@ always_ff @(posedge clk) begin
     p_ready :
     assert (in_ready[who] == (f_who_room && (g_mid ? g_owner == who : !f_other_first)));
     // No packet that can begin waits for an idle crossbar: none blocks the others.
+    // shows: C-27
     if (!g_mid && f_can != '0) p_work : assert (f_served != '0);
     if (g_mid && g_owner == who && in_valid[who] && f_who_room) p_goes_on : assert (f_served[who]);
 

@@ -108,6 +108,7 @@ always_ff @(posedge clk) begin
     // One read is taken at most, with a tag that does not wait, and nothing else takes a tag.
     p_one : assert ((f_served & (f_served - bits_t'(1))) == '0);
     p_tag : assert (f_takes == (tag_valid && tag_ready));
+    // shows: C-36
     if (f_takes_it) p_unique : assert (!g_waits);
     // What is taken is offered once, as it was asked for, and stays until it leaves.
     if (f_takes) p_free : assert (f_is_free);

@@ -73,6 +73,7 @@ end
 always_ff @(posedge clk) begin
   if (past_reset && !rst) begin
     // It never holds more than it has places, and a free place can be used.
+    // shows: S-17
     p_bound : assert (f_held <= count_t'(Depth) && room == count_t'(Depth) - f_held);
     // If all frames that entered are acknowledged, all places are free once none of them leaves.
     if (g_oldest == g_filled && !g_writes && !acking && !stale) begin
@@ -81,6 +82,7 @@ always_ff @(posedge clk) begin
     // The oldest frame that is not acknowledged is there, from its first beat on, and so are all
     // behind it.
     if (!acking) begin
+      // shows: S-16
       p_kept : assert (oldest == g_oldest);
       if (f_base < f_held) begin
         p_oldest : assert (g_first[f_at_base] && g_sequence[f_at_base] == g_oldest);

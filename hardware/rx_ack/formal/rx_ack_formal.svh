@@ -28,6 +28,7 @@ always_ff @(posedge clk) begin
 
   if (past_reset && !rst) begin
     // A frame is delivered exactly if it is sound and the next in order.
+    // shows: S-16
     p_order : assert (deliver == (frame_valid && !frame_damaged && frame_sequence == g_delivered));
     // Each frame is one of the three.
     p_one : assert ({2'b0, deliver} + {2'b0, repeated} + {2'b0, discarded} == {2'b0, frame_valid});

@@ -144,6 +144,7 @@ always_ff @(posedge clk) begin
     // A beat waits only if it is a header, and its class has no place.
     p_ready : assert (in_ready == (g_coming || has_place[in_class]));
     // A GET asks for its key with its header, if that is right.
+    // shows: C-09
     p_asks :
     assert (packet_valid == (f_right && f_get)
         && (!packet_valid || (packet_pair == f_dw2[18:14] && packet_key == f_dw1[15:8])));
@@ -155,6 +156,7 @@ always_ff @(posedge clk) begin
             && get_source == $past(get_source) && get_pair == $past(get_pair));
       end
       // What is dropped is told with the first reason, and nothing else is told.
+      // shows: C-37
       p_unknown : assert (unknown == $past(f_head && !in_last && !f_form));
       p_misrouted : assert (misrouted == $past(f_head && !in_last && f_form && f_get != in_class));
       p_oversized :

@@ -124,6 +124,7 @@ always_ff @(posedge clk) begin
       // that was, and how it ended, in the ring of its queue pair.
       p_valid : assert (event_valid);
       if (offered == who) begin
+        // shows: C-13
         p_there : assert (f_count != '0);
         if (f_oldest) begin
           p_done : assert (g_done);

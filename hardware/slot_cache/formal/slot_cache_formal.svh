@@ -121,6 +121,7 @@ always_ff @(posedge clk) begin
       p_due : assert (g_due);
       // It reads the next entries, as many as are listed, up to the end of the list and a batch.
       p_address : assert (read_address == g_address);
+      // shows: C-20
       p_count : assert (32'(read_count) == g_count);
     end
     // A refill that is due waits for the output and for each other queue pair once.
@@ -143,6 +144,7 @@ always_ff @(posedge clk) begin
       if ($past(f_comes)) begin
         p_unexpected : assert (unexpected == ($past(f_lacks) == '0));
         p_failed : assert (failed == $past(f_ours && in_failed));
+        // shows: C-19
         p_misplaced : assert (misplaced == $past(f_fresh && !f_slot));
         p_named : assert (told_pair == one);
       end

@@ -90,6 +90,7 @@ always_ff @(posedge clk) begin
     // A tag that is offered exists, and is not in use.
     if (tag_valid) begin
       p_exists : assert (count_t'(tag) < Tags);
+      // shows: C-36
       p_unique : assert (!f_used[tag]);
     end
     // First in, first out.

@@ -233,12 +233,15 @@ always_ff @(posedge clk) begin
 
     if (f_new) begin
       // Nothing is written without key and window, and only there.
+      // shows: C-09
       p_guard :
       assert (g_fits && g_may && out_address >= g_from
           && end_t'(out_address) + end_t'(out_bytes) <= end_t'(g_from) + end_t'(g_length));
       // Slot and record were there before.
+      // shows: C-21
       p_before : assert (g_writes && (!g_wants || g_record) && (!g_nap || g_slot));
       // Each byte leaves once, in order, in writes that end at multiples of the limit.
+      // shows: C-22
       p_place : assert (g_left != '0 && out_last == f_write_ends);
       if (g_begins) begin
         p_write :
@@ -251,6 +254,7 @@ always_ff @(posedge clk) begin
       p_function : assert (out_function == g_pair[PairWidth-1:2]);
       // As it came, on the lane of its address; zeros are beside.
       if (f_has_byte) begin
+        // shows: C-08
         p_data : assert (8'(out_data >> {f_byte_lane, 3'b0}) == g_byte);
       end
       if (!f_is_meant) p_beside : assert (8'(out_data >> {chosen_lane, 3'b0}) == '0);
@@ -258,11 +262,13 @@ always_ff @(posedge clk) begin
 
     // An event is offered once, when all has left, and says what the packet does.
     if (event_valid) begin
+      // shows: C-14
       p_due : assert (g_due && !out_valid && g_left == '0 && g_ended && g_is_right);
       p_record :
       assert (event_record[254:128] == {
             5'b0, g_pair[1:0], 12'b0, (g_nap ? 4'd5 : 4'd6), 27'b0, g_bytes,
             7'b0, g_source, 3'b0, g_tail_bytes, g_base});
+      // shows: C-10
       p_tail :
       assert (8'(event_record >> {chosen_tail, 3'b0})
           == ((fill_t'(chosen_tail) < g_tail_bytes) ? g_tail : '0));

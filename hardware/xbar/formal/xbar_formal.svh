@@ -103,6 +103,7 @@ always_ff @(posedge clk) begin
             && beat_class == $past(class_of));
       // A beat that leaves its buffer stands at its output in the next cycle, as it was.
       if ($past(beat_moves && beat_target == to))
+        // shows: C-04
         p_passes : assert (offers && offer == $past(beat));
       // It stays there, as it is, until it is taken; nothing else comes there.
       if ($past(is_held)) p_held : assert (offers && offer == $past(offer));

@@ -7,6 +7,7 @@ use bellwire_model::markup::escaped;
 
 use super::words::{linked, rows_in};
 use super::{Page, place_of};
+use crate::board::Standing;
 use crate::experiments::Ran;
 use crate::{Board, Paper, Row, RowId, rows};
 
@@ -116,23 +117,29 @@ fn write_row(
     if let Some(reason) = reason {
         writeln!(out, "Not shown, because: {}<br/>", linked(reason))?;
     }
-    tests(out, standing.map_or(&[], |standing| &standing.tests))?;
+    if let Some(Standing { tests, properties, .. }) = standing {
+        list(out, tests)?;
+        if !properties.is_empty() {
+            writeln!(out, "Properties of gates:<br/>")?;
+            list(out, properties)?;
+        }
+    }
     writeln!(out, "</td></tr>")
 }
 
-/// The tests of a row. A few are visible, the others unfold.
-fn tests(out: &mut String, tests: &[String]) -> std::fmt::Result {
+/// What shows a row. A few are visible, the others unfold.
+fn list(out: &mut String, paths: &[String]) -> std::fmt::Result {
     const SEEN: usize = 3;
-    let (seen, folded) = tests.split_at(if tests.len() > SEEN + 1 { SEEN } else { tests.len() });
-    for test in seen {
-        writeln!(out, "<code>{}</code><br/>", breakable(test))?;
+    let (seen, folded) = paths.split_at(if paths.len() > SEEN + 1 { SEEN } else { paths.len() });
+    for path in seen {
+        writeln!(out, "<code>{}</code><br/>", breakable(path))?;
     }
     if folded.is_empty() {
         return Ok(());
     }
     writeln!(out, "<details><summary>and {} more</summary>", folded.len())?;
-    for test in folded {
-        writeln!(out, "<code>{}</code><br/>", breakable(test))?;
+    for path in folded {
+        writeln!(out, "<code>{}</code><br/>", breakable(path))?;
     }
     writeln!(out, "</details>")
 }
