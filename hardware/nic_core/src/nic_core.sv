@@ -127,6 +127,8 @@ module nic_core #(
 
   localparam int unsigned EventIndexWidth = (Events > 1) ? $clog2(Events) : 1;
   localparam int unsigned PlaceWidth = 3 + EventIndexWidth;
+  // Moves that wait for the packer: as many operations as the event-driven model has commands.
+  localparam int unsigned Moves = 4;
   localparam int unsigned BatchWidth = $clog2(Batch + 1);
   localparam int unsigned LongestPacket = (Payload > LongestNap) ? Payload : LongestNap;
   localparam int unsigned DataBeats = 3 + (LongestPacket + 15) / 16;
@@ -497,6 +499,21 @@ module nic_core #(
   logic [PlaceWidth-1:0] place;
   logic pack_valid, pack_ready, pack_last;
   logic [PlaceWidth:0] pack_operation, sent_operation, sent_get;
+  typedef struct packed {
+    logic last;
+    logic [3:0] kind;
+    logic [2:0] traffic_class;
+    logic [7:0] magic;
+    logic [8:0] source;
+    logic [8:0] destination;
+    logic wants_event;
+    logic [4:0] tail_bytes;
+    logic [127:0] tail;
+    logic route;
+    logic [PlaceWidth:0] operation;
+    logic [39:0] address;
+    logic [39:0] bytes;
+  } move_t;
   logic [3:0] pack_kind;
   logic [2:0] pack_traffic_class;
   logic [7:0] pack_magic;
@@ -684,6 +701,43 @@ module nic_core #(
   assign pack_route = pack_destination[8:5] != cpu;
   assign get_route  = x_destination[0][8:5] != cpu;
 
+  // Moves wait for the packer, so that reads of the next operations are under way while the data of
+  // one comes.
+  move_t waiting_move, first_move;
+  logic first_valid, first_ready;
+  logic [$clog2(Moves):0] moves_count;
+  assign waiting_move = {
+    pack_last,
+    pack_kind,
+    pack_traffic_class,
+    pack_magic,
+    pack_source,
+    pack_destination,
+    pack_wants_event,
+    pack_tail_bytes,
+    pack_tail,
+    pack_route,
+    pack_operation,
+    pack_address,
+    pack_bytes
+  };
+
+  stream_fifo #(
+      // What it says, whether it is the last, its way, and its operation.
+      .Width(SaysWidth + 1 + 1 + PlaceWidth + 1),
+      .Depth(Moves)
+  ) u_moves (
+      .clk,
+      .rst,
+      .in_valid (pack_valid),
+      .in_ready (pack_ready),
+      .in_data  (waiting_move),
+      .out_valid(first_valid),
+      .out_ready(first_ready),
+      .out_data (first_move),
+      .count    (moves_count)
+  );
+
   packer #(
       .Beats         (PackBeats),
       .Packets       (PackPackets),
@@ -694,21 +748,21 @@ module nic_core #(
   ) u_packer (
       .clk,
       .rst,
-      .move_valid        (pack_valid),
-      .move_ready        (pack_ready),
-      .move_last         (pack_last),
-      .move_primitive    (pack_kind),
-      .move_traffic_class(pack_traffic_class),
-      .move_magic        (pack_magic),
-      .move_source       (pack_source),
-      .move_destination  (pack_destination),
-      .move_wants_event  (pack_wants_event),
-      .move_tail_bytes   (pack_tail_bytes),
-      .move_tail         (pack_tail),
-      .move_route        (pack_route),
-      .move_operation    (pack_operation),
-      .move_address      (pack_address),
-      .move_bytes        (pack_bytes),
+      .move_valid        (first_valid),
+      .move_ready        (first_ready),
+      .move_last         (first_move.last),
+      .move_primitive    (first_move.kind),
+      .move_traffic_class(first_move.traffic_class),
+      .move_magic        (first_move.magic),
+      .move_source       (first_move.source),
+      .move_destination  (first_move.destination),
+      .move_wants_event  (first_move.wants_event),
+      .move_tail_bytes   (first_move.tail_bytes),
+      .move_tail         (first_move.tail),
+      .move_route        (first_move.route),
+      .move_operation    (first_move.operation),
+      .move_address      (first_move.address),
+      .move_bytes        (first_move.bytes),
       .in_valid          (join_valid),
       .in_ready          (join_ready),
       .in_ends           (join_ends),
@@ -1208,7 +1262,7 @@ module nic_core #(
     x_move_remote, x_move_operation, x_data_get[1], x_dropped[0], x_report_valid[1],
     x_report_status[1], x_report_function[1], x_report_pair[1], x_report_peer[1],
     x_report_primitive[1], x_report_address[1], x_move_descriptor[1], memory_room, memory_reads,
-    pack_room, pack_packets, sent_get[PlaceWidth], xbar_granted, xbar_credits, get_wrong,
+    moves_count, pack_room, pack_packets, sent_get[PlaceWidth], xbar_granted, xbar_credits, get_wrong,
     upload_wrong, target_wrong, source_wrong, lacks_slot, cached, slots_told_pair,
     events_dropped_function, ask_room, xbar_packets[0], slots_ask_pair[1:0], ring[2:0]
   };

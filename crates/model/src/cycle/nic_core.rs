@@ -43,8 +43,10 @@ use super::xbar::{self, Xbar};
 use bellwire_protocol::canary::planted;
 use bellwire_wire::ADDRESS_BITS;
 
+mod moves;
 mod wires;
 
+use moves::Moves;
 use wires::Wires;
 
 const ADDRESS_WIDTH: usize = ADDRESS_BITS as usize;
@@ -64,6 +66,8 @@ const FETCH: usize = 0;
 const READS: usize = 1;
 const SLOTS: usize = 2;
 const REQUESTERS: usize = 3;
+/// Moves that wait for the packer: as many operations as the event-driven machine has commands.
+const MOVES: usize = 4;
 /// What the blocks tell, in the order of `Wires::told`.
 pub const TOLD: usize = 26;
 /// What the blocks count.
@@ -332,6 +336,7 @@ blocks! {
     op_arb: op_arb, OpArb;
     data_reorder: data_reorder, DataReorder;
     data_join: data_join, DataJoin;
+    moves: moves, Moves;
     packer: packer, Packer;
     get_packer: get_packer, GetPacker;
     packet_arb: packet_arb, PacketArb;
@@ -378,6 +383,7 @@ impl Blocks {
         wires.outs.doorbell_fifo = self.doorbell_fifo.out();
         wires.outs.slot_read = self.slot_read.out();
         wires.outs.get_packer = self.get_packer.out();
+        wires.outs.moves = self.moves.out();
         wires.outs.upload = self.upload.out();
         clock!(bell_decode);
         look!(doorbell_arb);
@@ -400,7 +406,7 @@ impl Blocks {
         clock!(upload slot_cache rx_dispatch key_window xbar);
         // Reads, and data as far as the packer.
         look!(data_reorder data_join);
-        clock!(packer read_arb data_join data_reorder op_arb get_packer);
+        clock!(packer moves read_arb data_join data_reorder op_arb get_packer);
         // Back to the doorbells.
         clock!(desc_extract far_extract);
         look!(desc_gate);
@@ -462,6 +468,7 @@ impl NicCore {
             op_arb: OpArb::default(),
             data_reorder: DataReorder::new(shape.beats, shape.reads, tags),
             data_join: DataJoin::new(shape.reads),
+            moves: Moves::new(MOVES),
             packer: Packer::new(shape.packer),
             get_packer: GetPacker::new(get_packer::Shape { gets, get_beats }),
             packet_arb: PacketArb::new(2, CLASSES),

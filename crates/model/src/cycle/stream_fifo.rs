@@ -28,25 +28,49 @@ crate::ports! {
 
 /// A FIFO of `depth` words. A word that enters in cycle `t` can leave from `t + 2` on.
 #[derive(Clone, Debug)]
-pub struct StreamFifo {
-    words: VecDeque<u64>,
+pub struct StreamFifo<T = u64> {
+    words: VecDeque<T>,
     depth: usize,
     out_valid: bool,
 }
 
-impl StreamFifo {
+impl<T> StreamFifo<T> {
     /// An empty FIFO.
-    pub fn new(depth: usize) -> StreamFifo {
+    pub fn new(depth: usize) -> StreamFifo<T> {
         StreamFifo { words: VecDeque::with_capacity(depth), depth, out_valid: false }
     }
 
+    /// Whether an offered word is taken in this cycle.
+    pub fn in_ready(&self) -> bool {
+        self.words.len() < self.depth
+    }
+
+    /// The word that is offered in this cycle.
+    pub fn offered(&self) -> Option<&T> {
+        self.words.front().filter(|_| self.out_valid)
+    }
+
+    /// The clock edge that ends a cycle, in which a word is offered to the FIFO or not, and the one
+    /// that it offers is taken or not.
+    pub fn clock(&mut self, word: Option<T>, out_ready: bool) {
+        let word = word.filter(|_| self.in_ready());
+        if self.out_valid && out_ready {
+            self.words.pop_front();
+        }
+        // The memory is read before it is written, so this cycle's word is not yet seen.
+        self.out_valid = !self.words.is_empty();
+        self.words.extend(word);
+    }
+}
+
+impl StreamFifo {
     /// What stands at the outputs in this cycle; it does not depend on what enters.
     #[inline]
     pub fn out(&self) -> Out {
         Out {
-            in_ready: self.words.len() < self.depth,
+            in_ready: self.in_ready(),
             out_valid: self.out_valid,
-            out_data: if self.out_valid { self.words[0] } else { 0 },
+            out_data: self.offered().copied().unwrap_or_default(),
             count: self.words.len() as u16,
         }
     }
@@ -55,14 +79,7 @@ impl StreamFifo {
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
         let out = self.out();
-        if out.out_valid && input.out_ready {
-            self.words.pop_front();
-        }
-        // The memory is read before it is written, so this cycle's word is not yet seen.
-        self.out_valid = !self.words.is_empty();
-        if input.in_valid && out.in_ready {
-            self.words.push_back(input.in_data);
-        }
+        self.clock(input.in_valid.then_some(input.in_data), input.out_ready);
         out
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Beat, CLASSES, FETCH, In, LAST_LANE, NETWORK, OWN, Out, Outs, READS, SLOTS, TOLD, Taps,
     bell_decode, data_join, data_reorder, desc_extract, desc_fetch, desc_gate, doorbell_arb,
-    doorbell_fifo, event_ring, get_packer, key_window, op_arb, packer, packet_arb, read_arb,
+    doorbell_fifo, event_ring, get_packer, key_window, moves, op_arb, packer, packet_arb, read_arb,
     rx_dispatch, send_event, slot_cache, slot_read, source_arb, tag_alloc, upload, write_arb, xbar,
 };
 use crate::cycle::data_reorder::LANES;
@@ -205,7 +205,7 @@ impl Wires {
             data: self.extracts().map(|it| it.data),
             place_ready: outs.send_event.move_ready,
             place: outs.send_event.move_place,
-            pack_ready: outs.packer.move_ready,
+            pack_ready: outs.moves.in_ready,
             ask_ready: data_ask && in_memory && in_queue,
             put_ready: outs.data_join.put_ready,
             get_ready: outs.get_packer.move_ready,
@@ -256,11 +256,11 @@ impl Wires {
         }
     }
 
-    pub(super) fn packer(&self) -> packer::In {
+    pub(super) fn moves(&self) -> moves::In {
         let Wires { outs, .. } = self;
         // What the packer is told of a move stands at its extract.
         let said = self.extracts()[outs.op_arb.pack_says[0] as usize];
-        packer::In {
+        let offered = packer::In {
             move_valid: outs.op_arb.pack_valid,
             move_last: outs.op_arb.pack_last,
             move_primitive: said.move_primitive,
@@ -275,6 +275,14 @@ impl Wires {
             move_operation: outs.op_arb.pack_operation,
             move_address: said.move_address,
             move_bytes: said.move_bytes,
+            ..packer::In::default()
+        };
+        moves::In { offered, out_ready: outs.packer.move_ready }
+    }
+
+    pub(super) fn packer(&self) -> packer::In {
+        let Wires { outs, .. } = self;
+        packer::In {
             in_valid: outs.data_join.out_valid,
             in_ends: outs.data_join.out_ends,
             in_failed: outs.data_join.out_failed,
@@ -283,6 +291,7 @@ impl Wires {
             in_data: outs.data_join.out_data,
             out_ready: outs.packet_arb.in_ready[DATA],
             sent_ready: true,
+            ..outs.moves.first
         }
     }
 

@@ -36,7 +36,7 @@ fn an_operation_alone_takes_as_long() {
     for (kind, [least, most]) in [
         (Kind::Put, [-18.0, -2.0]),
         (Kind::Get, [10.0, 26.0]),
-        (Kind::NapImmediate, [-38.0, 18.0]),
+        (Kind::NapImmediate, [-30.0, 26.0]),
         (Kind::NapIndirect, [-54.0, 2.0]),
     ] {
         let found = range_ns(&mut machine, &config, kind);
@@ -204,4 +204,41 @@ fn many_operations_take_as_long() {
 fn other_delays_of_many_are_noticed() {
     let ratios = ratios(&Config::prototype(), 200, 800);
     assert!(ratios.iter().any(|ratio| (ratio - 1.0).abs() > 0.03), "{ratios:?}");
+}
+
+/// Cycles between two events of a stream of operations from all functions, here and in the
+/// event-driven machine.
+fn spacings(config: &Config, kind: Kind, bytes: u64) -> [f64; 2] {
+    let end = |node, at| Endpoint::new(node, (at % 8) as u8, 0).unwrap();
+    let posted = (0..96).map(|at| {
+        let (from, to) = (end(0, at), end(1, at));
+        Posted { at: Span::from_ns(at), kind, bytes, from, to }
+    });
+    let posted: Vec<Posted> = posted.collect();
+    [cycle_by_cycle(&posted), event_by_event(config, &posted)].map(|Events(mut events)| {
+        events.sort();
+        let at = |number: usize| events[number].expect("each operation has an event");
+        (at(90) - at(40)).as_ns() / config.nic.cycle().as_ns() / 50.0
+    })
+}
+
+/// Operations that follow each other closely end as often, within two percent: reads of several are
+/// under way at once in both.
+#[test]
+fn streams_are_as_fast() {
+    for kind in Kind::ALL {
+        for bytes in [8, 512, 2048] {
+            let [here, there] = spacings(&Config::of_gates(), kind, bytes);
+            assert!((here / there - 1.0).abs() < 0.02, "{} {bytes}: {here}, {there}", kind.name());
+        }
+    }
+}
+
+/// Canary: with room for one operation only they do not.
+#[test]
+fn streams_without_room_are_noticed() {
+    let mut config = Config::of_gates();
+    config.nic.command_depth = 1;
+    let [here, there] = spacings(&config, Kind::Put, 512);
+    assert!((here / there - 1.0).abs() > 0.02, "{here}, {there}");
 }
