@@ -69,13 +69,29 @@ impl FrameTx {
         FrameTx::default()
     }
 
+    /// Whether a link packet is taken in this cycle, if one is offered.
+    #[inline]
+    pub fn dllp_ready(&self, line_ready: bool) -> bool {
+        self.moves(line_ready) && !self.mid
+    }
+
+    /// Whether a beat is taken in this cycle, if one is offered.
+    #[inline]
+    pub fn in_ready(&self, dllp_valid: bool, line_ready: bool) -> bool {
+        self.moves(line_ready) && self.over.is_empty() && (self.mid || !dllp_valid)
+    }
+
+    fn moves(&self, line_ready: bool) -> bool {
+        self.line.is_none() || line_ready
+    }
+
     /// One cycle.
     pub fn cycle(&mut self, input: In) -> Out {
-        let moves = self.line.is_none() || input.line_ready;
+        let moves = self.moves(input.line_ready);
         let line = self.line.unwrap_or_default();
         let out = Out {
-            in_ready: moves && self.over.is_empty() && (self.mid || !input.dllp_valid),
-            dllp_ready: moves && !self.mid,
+            in_ready: self.in_ready(input.dllp_valid, input.line_ready),
+            dllp_ready: self.dllp_ready(input.line_ready),
             line_valid: self.line.is_some(),
             line_k: line.k,
             line_data: line.words(),

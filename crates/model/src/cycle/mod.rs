@@ -40,13 +40,16 @@ pub mod replay_buf;
 pub mod rx_ack;
 pub mod rx_dispatch;
 pub mod send_event;
+pub mod send_vc;
 pub mod slot_cache;
 pub mod slot_read;
+pub mod smp_link;
 pub mod source_arb;
 pub mod stream_fifo;
 pub mod tag_alloc;
 pub mod upload;
 mod vc_buf;
+pub mod vc_rx_buf;
 pub mod write_arb;
 pub mod xbar;
 

@@ -138,15 +138,30 @@ impl ReplayBuf {
         }
     }
 
+    /// Beats that can enter in this cycle.
+    #[inline]
+    pub fn room(&self) -> u16 {
+        // Until it has left, a frame is kept that was acknowledged while it was sent again.
+        let kept = self.base.min(self.read);
+        (self.beats.len() as u64 - (self.written - kept)) as u16
+    }
+
+    /// Whether an ACK or NAK is taken in this cycle.
+    #[inline]
+    pub fn ack_ready(&self) -> bool {
+        self.acknowledged.is_none()
+    }
+
     /// One cycle.
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
+        let ack_ready = self.ack_ready();
         let done = self.acknowledged.take();
         let progress = done.is_some_and(|done| done.oldest > self.oldest);
         let is_nak = done.is_some_and(|done| done.nak);
         // What an ACK or NAK does in the same cycle goes first.
         let timed_out = self.timer == self.replay_after && !(progress || is_nak);
-        let out = self.outputs(done.is_none(), timed_out);
+        let out = self.outputs(ack_ready, timed_out);
 
         self.refused = false;
         if input.ack_valid && out.ack_ready {
@@ -182,12 +197,10 @@ impl ReplayBuf {
     }
 
     fn outputs(&self, ack_ready: bool, timed_out: bool) -> Out {
-        // Until it has left, a frame is kept that was acknowledged while it was sent again.
-        let kept = self.base.min(self.read);
-        let room = self.beats.len() as u64 - (self.written - kept);
+        let room = self.room();
         let mut out = Out {
             in_ready: room > 0,
-            room: room as u16,
+            room,
             out_valid: self.out_valid,
             ack_ready,
             refused: self.refused,

@@ -47,6 +47,9 @@ mod smp_coherence;
 mod smp_controllers;
 mod smp_experiments;
 mod smp_link;
+mod smp_link_gates;
+#[allow(dead_code, reason = "lock-step looks at more")]
+mod smp_path;
 mod smp_system;
 mod support;
 mod switching;
