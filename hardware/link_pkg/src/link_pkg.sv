@@ -14,6 +14,11 @@ package link_pkg;
   // Where the payload's length in DW begins in a TLP.
   localparam int unsigned LengthBit = 24;
 
+  // The first two bytes of a TLP of channel 0, which bit is the channel, and most DWs of payload.
+  localparam logic [15:0] PostedWrite = 16'h0060;
+  localparam int unsigned ChannelBit = 12;
+  localparam int unsigned MaxPayload = 128;
+
   // Types of link packets. The lowest bit of those with credits is the channel.
   localparam logic [7:0] Ack = 8'h00;
   localparam logic [7:0] Nak = 8'h10;

@@ -10,8 +10,8 @@ use bellwire_model::cycle::{
     data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb,
     doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs, key_window,
     nic_core, op_arb, packed_struct, packer, packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf,
-    rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc,
-    upload, write_arb, xbar,
+    rx_ack, rx_dispatch, send_event, send_vc, slot_cache, slot_read, smp_link, source_arb,
+    stream_fifo, tag_alloc, upload, vc_rx_buf, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -63,12 +63,15 @@ fn packages() -> Vec<(&'static str, String)> {
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("rx_dispatch", package::<rx_dispatch::In, rx_dispatch::Out>("rx_dispatch")),
         ("send_event", package::<send_event::In, send_event::Out>("send_event")),
+        ("send_vc", package::<send_vc::In, send_vc::Out>("send_vc")),
         ("slot_cache", package::<slot_cache::In, slot_cache::Out>("slot_cache")),
         ("slot_read", package::<slot_read::In, slot_read::Out>("slot_read")),
+        ("smp_link", package::<smp_link::In, smp_link::Out>("smp_link")),
         ("source_arb", package::<source_arb::In, source_arb::Out>("source_arb")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),
         ("upload", package::<upload::In, upload::Out>("upload")),
+        ("vc_rx_buf", package::<vc_rx_buf::In, vc_rx_buf::Out>("vc_rx_buf")),
         ("write_arb", package::<write_arb::In, write_arb::Out>("write_arb")),
         ("xbar", package::<xbar::In, xbar::Out>("xbar")),
     ]

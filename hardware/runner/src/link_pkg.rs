@@ -4,7 +4,7 @@ use bellwire_model::cycle::replay_buf::SEQUENCE_BITS;
 use bellwire_wire::frame::check::crc32c;
 use bellwire_wire::link::dllp::{Dllp, Granted, SDP, Stage, crc16};
 use bellwire_wire::link::llp::{END, STP};
-use bellwire_wire::link::tlp::LENGTH_BYTE;
+use bellwire_wire::link::tlp::{LENGTH_BYTE, MAX_PAYLOAD_DW, OVERHEAD_BYTES, Tlp};
 
 /// Bits of a beat.
 const BEAT: usize = 128;
@@ -18,6 +18,8 @@ pub fn link_pkg() -> String {
     let nak = kind(Dllp::Nak { sequence: 0 });
     let [first, second, update] = [Stage::Init1, Stage::Init2, Stage::Update].map(credits);
     let length_bit = 8 * LENGTH_BYTE;
+    let [write, other] = [0, 1].map(begins);
+    let channel_bit = (write ^ other).trailing_zeros();
     let (of_zero, of_zeros) = (crc32_start(0), crc16(&[0; 4]));
     let sequence =
         parities("Crc32Sequence", SEQUENCE_BITS, 32, |bit| crc32_start(1 << bit) ^ of_zero);
@@ -41,6 +43,11 @@ package link_pkg;
   // Where the payload's length in DW begins in a TLP.
   localparam int unsigned LengthBit = {length_bit};
 
+  // The first two bytes of a TLP of channel 0, which bit is the channel, and most DWs of payload.
+  localparam logic [15:0] PostedWrite = 16'h{write:04x};
+  localparam int unsigned ChannelBit = {channel_bit};
+  localparam int unsigned MaxPayload = {MAX_PAYLOAD_DW};
+
   // Types of link packets. The lowest bit of those with credits is the channel.
   localparam logic [7:0] Ack = 8'h{ack:02x};
   localparam logic [7:0] Nak = 8'h{nak:02x};
@@ -61,6 +68,14 @@ package link_pkg;
 endpackage
 "
     )
+}
+
+/// The first two bytes of a TLP of this channel.
+fn begins(channel: u8) -> u16 {
+    let tlp = Tlp { channel, requester: 0, tag: 0, address: 0, payload: &[] };
+    let mut bytes = [0; OVERHEAD_BYTES];
+    tlp.emit(&mut bytes).expect("an empty TLP fits");
+    u16::from_le_bytes([bytes[0], bytes[1]])
 }
 
 /// The register behind a sequence number.

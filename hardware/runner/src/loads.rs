@@ -34,12 +34,15 @@ mod replay_buf;
 mod rx_ack;
 mod rx_dispatch;
 mod send_event;
+mod send_vc;
 mod slot_cache;
 mod slot_read;
+mod smp_link;
 mod source_arb;
 mod stream_fifo;
 mod tag_alloc;
 mod upload;
+mod vc_rx_buf;
 mod write_arb;
 mod xbar;
 
@@ -51,6 +54,8 @@ use bellwire_model::cycle::nic_core::Shape as NicCoreShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
 use bellwire_model::cycle::send_event::Shape as SendEventShape;
+use bellwire_model::cycle::smp_link::Shape as SmpLinkShape;
+use bellwire_model::cycle::vc_rx_buf::Room;
 use bellwire_model::cycle::xbar::Shape as XbarShape;
 
 use crate::bench::Bench;
@@ -167,12 +172,26 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let shape = SendEventShape { functions, depth, dropped_bits: bits as u32 };
             Box::new(send_event::SendEventLoad::new(shape, seed))
         }
+        "send_vc" => Box::new(send_vc::SendVcLoad::new(number("Depth"), seed)),
         "slot_cache" => {
             let [pairs, slots, batch, count_bits] =
                 ["Pairs", "Slots", "Batch", "CountWidth"].map(number);
             Box::new(slot_cache::SlotCacheLoad::new(pairs, slots, batch, count_bits, seed))
         }
         "slot_read" => Box::new(slot_read::SlotReadLoad::new(number("Batch"), seed)),
+        "smp_link" => {
+            let shape = SmpLinkShape {
+                replay: number("Replay"),
+                replay_after: number("ReplayAfter") as u64,
+                acknowledge_after: number("AcknowledgeAfter") as u64,
+                headers: number("Headers") as u8,
+                data: number("Data") as u16,
+                update_again_after: number("UpdateAgainAfter") as u64,
+                init_again_after: number("InitAgainAfter") as u64,
+                cut_through: number("CutThrough") == 1,
+            };
+            Box::new(smp_link::SmpLinkLoad::new(shape, seed))
+        }
         "source_arb" => Box::new(source_arb::SourceArbLoad::new(number("Functions"), seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         "tag_alloc" => {
@@ -180,6 +199,12 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(tag_alloc::TagAllocLoad::new(number("Tags"), timeout, seed))
         }
         "upload" => Box::new(upload::UploadLoad::new(number("MaxPayload"), seed)),
+        "vc_rx_buf" => {
+            let [headers, data, longest] = ["Headers", "Data", "Longest"].map(number);
+            let room = Room { headers: headers as u8, data: data as u16, longest };
+            let after = number("AgainAfter") as u64;
+            Box::new(vc_rx_buf::VcRxBufLoad::new(room, after, seed))
+        }
         "write_arb" => Box::new(write_arb::WriteArbLoad::new(seed)),
         "xbar" => {
             let [ports, channels, classes, credits] =

@@ -11,8 +11,8 @@
 //!  out ◄── vc_rx_buf ◄── rx_ack ◄── frame_rx ◄── rx
 //! ```
 //!
-//! A packet is a TLP. A beat of it is on the line from three cycles after it came on, and leaves
-//! the far end's buffer four cycles after that, if it may leave early and nothing waits.
+//! A packet is a TLP. If nothing waits, a beat of it is on the line five cycles after it entered.
+//! It is offered at the far end four cycles after it has come there, if it may leave early.
 
 use bellwire_wire::link::llp::SEQUENCES;
 use bellwire_wire::link::tlp::{MAX_TLP_BYTES, Tlp};

@@ -1,6 +1,10 @@
 //! Two ends of the SMP link as gates have them, with each other and beside the event-driven model.
 
-use bellwire_model::cycle::smp_link::Shape;
+use std::collections::VecDeque;
+
+use bellwire_model::cycle::line::{Beat, SYMBOLS};
+use bellwire_model::cycle::smp_link::{In, Out, Shape, SmpLink};
+use bellwire_wire::link::tlp::Tlp;
 
 use crate::smp_path::{Fault, Path, SHAPE};
 
@@ -57,4 +61,155 @@ fn a_turned_bit_of_a_packet_is_noticed() {
 #[should_panic(expected = "all credits come back")]
 fn lost_credits_are_noticed() {
     Path::new(SHAPE, 1, Fault::Silent).run(100_000);
+}
+
+/// Two ends whose lanes take one cycle, and what waits to enter the first one.
+struct Pair {
+    ends: [SmpLink; 2],
+    lanes: [Beat; 2],
+    entering: [VecDeque<(Beat, bool)>; 2],
+    /// Which channels take at the second end.
+    takes: [bool; 2],
+    /// The second end does not hear the first one.
+    is_deaf: bool,
+}
+
+impl Pair {
+    fn new(shape: Shape) -> Pair {
+        Pair {
+            ends: [SmpLink::new(shape), SmpLink::new(shape)],
+            lanes: Default::default(),
+            entering: Default::default(),
+            takes: [true; 2],
+            is_deaf: false,
+        }
+    }
+
+    /// A packet with so many DWs of payload waits.
+    fn offer(&mut self, channel: usize, payload_dws: usize) {
+        let payload = vec![0x5a; 4 * payload_dws];
+        let tlp =
+            Tlp { channel: channel as u8, requester: 0, tag: 0, address: 9, payload: &payload };
+        let mut bytes = vec![0; tlp.buffer_len()];
+        tlp.emit(&mut bytes).expect("it is not too long");
+        let beats = bytes.len().div_ceil(SYMBOLS);
+        for (at, chunk) in bytes.chunks(SYMBOLS).enumerate() {
+            let mut beat = Beat::default();
+            beat.bytes[..chunk.len()].copy_from_slice(chunk);
+            self.entering[channel].push_back((beat, at + 1 == beats));
+        }
+    }
+
+    /// One cycle: whether a beat entered the first end, and the outputs of both.
+    fn cycle(&mut self) -> (bool, [Out; 2]) {
+        let mut inputs = self.lanes.map(|beat| In {
+            out_ready: self.takes,
+            tx_ready: true,
+            rx_valid: true,
+            rx_k: beat.k,
+            rx_data: beat.words(),
+            ..In::default()
+        });
+        inputs[1].rx_valid = !self.is_deaf;
+        for channel in 0..2 {
+            if let Some((beat, last)) = self.entering[channel].front() {
+                inputs[0].in_valid[channel] = true;
+                inputs[0].in_data[channel] = beat.words();
+                inputs[0].in_last[channel] = *last;
+            }
+        }
+        let outs = [0, 1].map(|at: usize| self.ends[at].cycle(inputs[at]));
+        let mut has_entered = false;
+        for channel in 0..2 {
+            if inputs[0].in_valid[channel] && outs[0].in_ready[channel] {
+                self.entering[channel].pop_front();
+                has_entered = true;
+            }
+        }
+        self.lanes = [1, 0].map(|far: usize| Beat::new(outs[far].tx_data, outs[far].tx_k));
+        (has_entered, outs)
+    }
+
+    /// Runs until packets may go.
+    fn come_up(&mut self) {
+        for _ in 0..300 {
+            self.cycle();
+        }
+        assert!(self.cycle().1.iter().all(|out| out.up == [true; 2]));
+    }
+}
+
+/// A packet is on the line five cycles after it entered, and its last beat leaves the far end, over
+/// lanes that take a cycle: after 11 cycles for a payload of 1 DW, 15 for 16 DW and 43 for 128 DW.
+/// Store-and-forward takes as many cycles more as the packet has beats beyond its first.
+// shows: S-20, S-21
+#[test]
+fn a_packet_takes_these_cycles() {
+    let cycles = |cut_through, payload_dws| {
+        let mut pair = Pair::new(Shape { data: 64, cut_through, ..SHAPE });
+        pair.come_up();
+        pair.offer(1, payload_dws);
+        let (mut begun, mut on_line) = (None, None);
+        for cycle in 0..200 {
+            let (has_entered, outs) = pair.cycle();
+            begun = begun.or(has_entered.then_some(cycle));
+            let is_frame = outs[0].tx_valid && outs[0].tx_k & 1 == 1;
+            on_line = on_line.or(is_frame.then_some(cycle));
+            if outs[1].out_valid[1] && outs[1].out_last[1] {
+                let begun = begun.expect("what leaves has entered");
+                return (on_line.expect("it was on the line") - begun, cycle - begun);
+            }
+        }
+        panic!("the packet comes");
+    };
+    for (payload_dws, beats, early) in [(1, 2, 11), (16, 6, 15), (128, 34, 43)] {
+        assert_eq!(cycles(true, payload_dws), (5, early), "{payload_dws} DW");
+        assert_eq!(cycles(false, payload_dws), (5, early + beats - 1), "{payload_dws} DW");
+    }
+}
+
+/// An end whose far end hears nothing never comes up, and sends no packet.
+// shows: S-15
+#[test]
+fn no_packet_goes_before_both_ends_know_their_credits() {
+    let mut pair = Pair::new(SHAPE);
+    pair.is_deaf = true;
+    pair.offer(0, 4);
+    pair.offer(1, 4);
+    for _ in 0..2_000 {
+        let (_, outs) = pair.cycle();
+        assert_eq!((outs[0].up, outs[0].tx_k & 1), ([false; 2], 0));
+    }
+    pair.is_deaf = false;
+    let came = (0..400).filter(|_| pair.cycle().1[1].out_last != [false; 2]).count();
+    assert_eq!(came, 2);
+}
+
+/// Channel 1 moves on while nobody takes what channel 0 brings. If both move, they take turns.
+// shows: S-14
+#[test]
+fn a_blocked_channel_lets_the_other_one_pass() {
+    let mut pair = Pair::new(SHAPE);
+    pair.come_up();
+    let mut share = |takes| {
+        pair.takes = takes;
+        let mut came = [0; 2];
+        for _ in 0..3_000 {
+            for channel in 0..2 {
+                if pair.entering[channel].len() < SYMBOLS {
+                    pair.offer(channel, 12);
+                }
+            }
+            let (_, outs) = pair.cycle();
+            for channel in 0..2 {
+                let is_last = outs[1].out_valid[channel] && outs[1].out_last[channel];
+                came[channel] += u32::from(is_last && takes[channel]);
+            }
+        }
+        came
+    };
+    let [none, all] = share([false, true]);
+    assert!(none == 0 && all > 300, "{all}");
+    let both = share([true; 2]);
+    assert!(both[0] > 200 && both[0].abs_diff(both[1]) < 20, "{both:?}");
 }
