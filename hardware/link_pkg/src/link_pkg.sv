@@ -9,6 +9,10 @@ package link_pkg;
   localparam logic [7:0] Sdp = 8'h5c;
   localparam logic [7:0] End = 8'hfd;
 
+  // Those of single lanes, of which marks consist.
+  localparam logic [7:0] Com = 8'hbc;
+  localparam logic [7:0] Skp = 8'h1c;
+
   localparam int unsigned SequenceWidth = 12;
 
   // Where the payload's length in DW begins in a TLP.

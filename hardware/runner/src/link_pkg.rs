@@ -3,6 +3,7 @@
 use bellwire_model::cycle::replay_buf::SEQUENCE_BITS;
 use bellwire_wire::frame::check::crc32c;
 use bellwire_wire::link::dllp::{Dllp, Granted, SDP, Stage, crc16};
+use bellwire_wire::link::lanes::{COM, SKP};
 use bellwire_wire::link::llp::{END, STP};
 use bellwire_wire::link::tlp::{LENGTH_BYTE, MAX_PAYLOAD_DW, OVERHEAD_BYTES, Tlp};
 
@@ -37,6 +38,10 @@ package link_pkg;
   localparam logic [7:0] Stp = 8'h{STP:02x};
   localparam logic [7:0] Sdp = 8'h{SDP:02x};
   localparam logic [7:0] End = 8'h{END:02x};
+
+  // Those of single lanes, of which marks consist.
+  localparam logic [7:0] Com = 8'h{COM:02x};
+  localparam logic [7:0] Skp = 8'h{SKP:02x};
 
   localparam int unsigned SequenceWidth = {SEQUENCE_BITS};
 

@@ -23,6 +23,8 @@ mod frame_tx;
 mod get_packer;
 mod host_regs;
 mod key_window;
+mod lane_deskew;
+mod lane_stripe;
 mod nic_core;
 mod op_arb;
 mod packer;
@@ -132,6 +134,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "key_window" => {
             let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
             Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))
+        }
+        "lane_deskew" => Box::new(lane_deskew::LaneDeskewLoad::new(number("MaxSkew"), seed)),
+        "lane_stripe" => {
+            Box::new(lane_stripe::LaneStripeLoad::new(number("MarkEvery") as u64, seed))
         }
         "nic_core" => Box::new(nic_core::NicCoreLoad::new(nic_core_shape(number), seed)),
         "op_arb" => Box::new(op_arb::OpArbLoad::new(number("PlaceWidth"), seed)),

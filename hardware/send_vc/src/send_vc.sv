@@ -1,4 +1,5 @@
-// The sender's virtual channels of a link: a queue of each, and whose packet goes next (S-14, S-15).
+// The sender's virtual channels of a link: a queue of each, and whose packet goes next (S-14,
+// S-15).
 //
 // A beat that enters in cycle t can leave from t + 2 on, also before the rest of its packet: the
 // header of a TLP tells the length. A packet begins if its credits are there, and if the replay

@@ -27,6 +27,8 @@ pub mod frame_tx;
 pub mod get_packer;
 pub mod host_regs;
 pub mod key_window;
+pub mod lane_deskew;
+pub mod lane_stripe;
 pub mod line;
 pub mod nic_core;
 pub mod op_arb;

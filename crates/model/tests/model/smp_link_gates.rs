@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use bellwire_model::cycle::lane_deskew::{self, LaneDeskew};
+use bellwire_model::cycle::lane_stripe::{self, LaneStripe};
 use bellwire_model::cycle::line::{Beat, SYMBOLS};
 use bellwire_model::cycle::smp_link::{In, Out, Shape, SmpLink};
+use bellwire_model::engine::Random;
 use bellwire_wire::link::tlp::Tlp;
 
 use crate::smp_path::{Fault, Path, SHAPE};
@@ -63,10 +66,53 @@ fn lost_credits_are_noticed() {
     Path::new(SHAPE, 1, Fault::Silent).run(100_000);
 }
 
-/// Two ends whose lanes take one cycle, and what waits to enter the first one.
+/// The lanes from one end to the other, each with its own delay.
+struct Wires {
+    stripe: LaneStripe,
+    deskew: LaneDeskew,
+    lanes: [VecDeque<(u8, u16)>; 8],
+    /// Of 1,024 words of a lane, how many are hit.
+    hit: u64,
+    random: Random,
+}
+
+impl Wires {
+    fn new(seed: u64, hit: u64) -> Wires {
+        let mut random = Random::new(seed);
+        let delays: [u64; 8] = std::array::from_fn(|_| 3 + random.below(8));
+        Wires {
+            stripe: LaneStripe::new(64),
+            deskew: LaneDeskew::new(7),
+            lanes: delays.map(|delay| (0..delay).map(|_| (0, 0)).collect()),
+            hit,
+            random,
+        }
+    }
+
+    /// What comes at the far end, if something does.
+    fn carry(&mut self, out: &Out) -> Option<Beat> {
+        let (line_valid, line_k, line_data) = (out.tx_valid, out.tx_k, out.tx_data);
+        let sent = self.stripe.cycle(lane_stripe::In { line_valid, line_k, line_data });
+        let mut input = lane_deskew::In::default();
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            lane.push_back((sent.lane_k[at], sent.lane_data[at]));
+            let (k, mut data) = lane.pop_front().expect("one was put");
+            if self.random.below(1024) < self.hit {
+                data ^= 1 << self.random.below(16);
+            }
+            (input.lane_k[at], input.lane_data[at]) = (k, data);
+        }
+        let came = self.deskew.cycle(input);
+        came.line_valid.then(|| Beat::new(came.line_data, came.line_k))
+    }
+}
+
+/// Two ends whose lanes take one cycle or are `wires`, and what waits to enter the first one.
 struct Pair {
     ends: [SmpLink; 2],
-    lanes: [Beat; 2],
+    lanes: [Option<Beat>; 2],
+    /// Those from each end.
+    wires: Option<[Wires; 2]>,
     entering: [VecDeque<(Beat, bool)>; 2],
     /// Which channels take at the second end.
     takes: [bool; 2],
@@ -79,6 +125,7 @@ impl Pair {
         Pair {
             ends: [SmpLink::new(shape), SmpLink::new(shape)],
             lanes: Default::default(),
+            wires: None,
             entering: Default::default(),
             takes: [true; 2],
             is_deaf: false,
@@ -105,12 +152,17 @@ impl Pair {
         let mut inputs = self.lanes.map(|beat| In {
             out_ready: self.takes,
             tx_ready: true,
-            rx_valid: true,
-            rx_k: beat.k,
-            rx_data: beat.words(),
+            rx_valid: beat.is_some(),
+            rx_k: beat.map_or(0, |beat| beat.k),
+            rx_data: beat.map_or([0; 2], |beat| beat.words()),
             ..In::default()
         });
-        inputs[1].rx_valid = !self.is_deaf;
+        inputs[1].rx_valid &= !self.is_deaf;
+        if let Some(wires) = &self.wires {
+            for (input, wires) in inputs.iter_mut().zip(wires) {
+                input.tx_ready = wires.stripe.line_ready();
+            }
+        }
         for channel in 0..2 {
             if let Some((beat, last)) = self.entering[channel].front() {
                 inputs[0].in_valid[channel] = true;
@@ -126,7 +178,10 @@ impl Pair {
                 has_entered = true;
             }
         }
-        self.lanes = [1, 0].map(|far: usize| Beat::new(outs[far].tx_data, outs[far].tx_k));
+        self.lanes = [1, 0].map(|far: usize| match &mut self.wires {
+            Some(wires) => wires[far].carry(&outs[far]),
+            None => Some(Beat::new(outs[far].tx_data, outs[far].tx_k)),
+        });
         (has_entered, outs)
     }
 
@@ -136,6 +191,40 @@ impl Pair {
             self.cycle();
         }
         assert!(self.cycle().1.iter().all(|out| out.up == [true; 2]));
+    }
+}
+
+/// Packets pass over eight lanes with skew, of which some symbols are hit: all come, whole and in
+/// order.
+// shows: S-16, S-19
+#[test]
+fn packets_pass_over_lanes_with_skew() {
+    for (seed, hit) in [(1, 0), (2, 1), (3, 3)] {
+        let mut pair = Pair::new(SHAPE);
+        pair.wires = Some([Wires::new(seed, hit), Wires::new(seed + 100, hit)]);
+        let mut random = Random::new(seed);
+        let mut sent = Vec::new();
+        for _ in 0..200 {
+            pair.offer(0, random.below(40) as usize);
+        }
+        sent.extend(pair.entering[0].iter().copied());
+        let (mut came, mut packet, mut damaged) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..100_000 {
+            let (_, [near, far]) = pair.cycle();
+            damaged += u32::from(near.damaged) + u32::from(far.damaged);
+            if far.out_valid[0] {
+                packet.push((Beat::new(far.out_data[0], 0), far.out_last[0]));
+                if far.out_last[0] {
+                    let whole = std::mem::take(&mut packet);
+                    came.extend(Some(whole).filter(|_| !far.out_bad[0]).into_iter().flatten());
+                }
+            }
+            if came.len() == sent.len() {
+                break;
+            }
+        }
+        assert!(came == sent, "seed {seed}: {} of {} beats", came.len(), sent.len());
+        assert_eq!(damaged > 0, hit > 0, "seed {seed}");
     }
 }
 

@@ -13,6 +13,7 @@
 //! 2.0), if PCIe has the field.
 
 pub mod dllp;
+pub mod lanes;
 pub mod llp;
 pub mod network;
 pub mod tlp;

@@ -25,8 +25,9 @@ struct Mood {
     /// Of eight cycles, how many offer a beat, and in how many a channel has credits.
     enters: [u64; CHANNELS],
     allowed: [u64; CHANNELS],
-    /// Of eight cycles, in how many a beat of the replay buffer becomes free.
+    /// Of eight cycles, in how many beats of the replay buffer become free, and how many at most.
     frees: u64,
+    freed: u64,
     /// DWs of payload, at most.
     longest: u64,
     /// Of 64 packets, how many are not what their headers say.
@@ -36,7 +37,8 @@ struct Mood {
 impl SendVcLoad {
     /// Queues of this depth.
     pub fn new(depth: usize, seed: u64) -> SendVcLoad {
-        let mood = Mood { enters: [8; 2], allowed: [8; 2], frees: 8, longest: 16, wrong: 0 };
+        let mood =
+            Mood { enters: [8; 2], allowed: [8; 2], frees: 8, freed: 8, longest: 16, wrong: 0 };
         SendVcLoad {
             send: SendVc::new(depth),
             random: Random::new(seed),
@@ -54,6 +56,7 @@ impl SendVcLoad {
             enters,
             allowed,
             frees: [1, 4, 8, 8][random.below(4) as usize],
+            freed: [1, 8][random.below(2) as usize],
             longest: [0, 4, 16, 128][random.below(4) as usize],
             wrong: [0, 0, 4, 32][random.below(4) as usize],
         };
@@ -74,7 +77,7 @@ impl SendVcLoad {
             if is_wrong {
                 match random.below(3) {
                     0 => data[0] ^= 1 << random.below(16),
-                    1 => data[0] ^= 1 << (16 + random.below(16)),
+                    1 => data[0] ^= random.below(1 << 16) << 16,
                     _ => *beats = 1 + random.below(40),
                 }
             }
@@ -94,7 +97,13 @@ impl Load for SendVcLoad {
             self.change_mood();
         }
         let mood = self.mood;
-        let mut input = In::default();
+        // What does not count in a cycle is as it wants.
+        let noise = self.random.word();
+        let mut input = In {
+            in_last: [noise & 1 != 0, noise & 2 != 0],
+            in_data: [[noise, noise.rotate_left(9)]; CHANNELS],
+            ..In::default()
+        };
         for channel in 0..CHANNELS {
             if self.random.below(8) < mood.enters[channel] {
                 self.offer(&mut input, channel);
@@ -115,7 +124,7 @@ impl Load for SendVcLoad {
         let limit = if mood.wrong > 0 { 300 } else { 128 };
         self.room = self.room.saturating_sub(u64::from(out.out_valid));
         if self.random.below(8) < mood.frees && self.room < limit {
-            self.room += 1 + self.random.below(8);
+            self.room += 1 + self.random.below(mood.freed);
         }
         (input, out)
     }

@@ -1,5 +1,5 @@
 //! Packets of changing lengths that are sound or not, may leave early or not, and mostly have
-//! credits, and a network layer that takes beats or does not.
+//! credits, and a network layer that takes beats or does not. Some packets find no place.
 
 use std::collections::VecDeque;
 
@@ -28,6 +28,7 @@ struct Packet {
     beats: u64,
     came: u64,
     empty: u8,
+    early: bool,
     deliver: bool,
 }
 
@@ -44,6 +45,8 @@ struct Mood {
     overdrawn: u64,
     /// Beats of a packet, at most.
     longest: u64,
+    /// Packets take as many places as they can, and nothing leaves.
+    fills: bool,
 }
 
 impl VcRxBufLoad {
@@ -53,11 +56,19 @@ impl VcRxBufLoad {
             buffer: VcRxBuf::new(room, again_after),
             room,
             random: Random::new(seed),
-            packet: Packet { beats: 0, came: 0, empty: 0, deliver: false },
+            packet: Packet { beats: 0, came: 0, empty: 0, early: false, deliver: false },
             costs: VecDeque::new(),
             headers: room.headers.into(),
             data: room.data.into(),
-            mood: Mood { comes: 8, leaves: 8, early: 4, wrong: 1, overdrawn: 0, longest: 4 },
+            mood: Mood {
+                comes: 8,
+                leaves: 8,
+                early: 4,
+                wrong: 1,
+                overdrawn: 0,
+                longest: 4,
+                fills: false,
+            },
         }
     }
 
@@ -71,21 +82,46 @@ impl VcRxBufLoad {
             wrong: [0, 1, 4, 8][random.below(4) as usize],
             overdrawn: [0, 0, 2, 32][random.below(4) as usize],
             longest: [2, 3, 2 + random.below(longest - 1), longest][random.below(4) as usize],
+            fills: random.below(4) == 0,
         };
+        if self.mood.fills {
+            (self.mood.comes, self.mood.leaves) = (8, 0);
+        }
+    }
+
+    /// A packet that takes as many places as it can. The last one takes all credits, and what comes
+    /// then has none, and finds no place. In front of all may be a long bad one.
+    fn fill(&mut self) -> Packet {
+        if self.headers == u64::from(self.room.headers) && self.random.below(2) == 0 {
+            let beats = self.room.longest as u64;
+            return Packet { beats, came: 0, empty: 0, early: true, deliver: false };
+        }
+        let most = self.data.min(self.room.longest as u64 - 2);
+        let (beats, early) = match self.headers {
+            0 => (1 + self.random.below(3 * self.room.longest as u64), false),
+            1 => (most + 2, true),
+            _ => (2 + self.random.below(most + 1), true),
+        };
+        Packet { beats, came: 0, empty: 3, early, deliver: true }
     }
 
     /// The next packet.
     fn draw(&mut self) -> Packet {
+        if self.mood.fills {
+            return self.fill();
+        }
         let random = &mut self.random;
         let mut packet = Packet {
             beats: 2 + random.below(self.mood.longest - 1),
             came: 0,
             empty: random.below(4) as u8,
+            early: random.below(8) < self.mood.early,
             deliver: random.below(8) >= self.mood.wrong,
         };
         if random.below(64) < self.mood.overdrawn {
-            // No TLP has one beat.
-            packet.beats = 1 + random.below(self.mood.longest);
+            // No TLP has one beat. What is too long cannot leave early: it may find no place.
+            packet.beats = 1 + random.below(4 * self.mood.longest);
+            packet.early &= packet.beats <= self.room.longest as u64;
         } else if self.headers == 0 || cost(packet) > self.data {
             packet.deliver = false;
         }
@@ -105,22 +141,29 @@ impl Load for VcRxBufLoad {
         if self.random.below(256) == 0 {
             self.change_mood();
         }
+        // What does not count in a cycle is as it wants.
+        let noise = self.random.word();
         let mut input = In {
+            in_valid: self.random.below(8) < self.mood.comes,
+            in_last: noise & 1 != 0,
+            in_empty: (noise >> 1 & 3) as u8,
+            in_data: [self.random.word(), self.random.word()],
+            in_early: noise & 8 != 0,
+            in_deliver: noise & 16 != 0,
             out_ready: self.random.below(8) < self.mood.leaves,
             update_ready: self.random.below(4) == 0,
-            ..In::default()
         };
-        if self.random.below(8) < self.mood.comes {
+        if input.in_valid {
             if self.packet.came == self.packet.beats {
                 self.packet = self.draw();
-                input.in_early = self.random.below(8) < self.mood.early;
+            }
+            if self.packet.came == 0 {
+                input.in_early = self.packet.early;
             }
             self.packet.came += 1;
-            input.in_valid = true;
-            input.in_data = [self.random.word(), self.random.word()];
-            if self.packet.came == self.packet.beats {
-                (input.in_last, input.in_empty) = (true, self.packet.empty);
-                input.in_deliver = self.packet.deliver;
+            input.in_last = self.packet.came == self.packet.beats;
+            if input.in_last {
+                (input.in_empty, input.in_deliver) = (self.packet.empty, self.packet.deliver);
             }
         }
         let out = self.buffer.cycle(input);

@@ -1,0 +1,12 @@
+//! The special symbols of single lanes (PCI Express base specification 2.0, section 4.2.1.2).
+//!
+//! ```text
+//!   lane 0   COM  SKP   ..
+//!   lane 1   COM  SKP   ..        all lanes at once; SKP may be left out and added on the way
+//! ```
+
+/// K28.5: begins what single lanes say. Its code word occurs nowhere else, so a receiver finds
+/// symbols by it, and lanes that are late.
+pub const COM: u8 = 0xbc;
+/// K28.0: fills up behind it.
+pub const SKP: u8 = 0x1c;
