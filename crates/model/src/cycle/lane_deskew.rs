@@ -1,5 +1,5 @@
-//! `lane_deskew`: takes the skew out of the lanes of a link (S-19), as `hardware/lane_deskew` builds
-//! it.
+//! `lane_deskew`: takes the skew out of the lanes of a link (S-19), as `hardware/lane_deskew`
+//! builds it.
 //!
 //! All lanes carry marks at once, which come at different times. Each lane is delayed by as much as
 //! its mark came before the last one.
