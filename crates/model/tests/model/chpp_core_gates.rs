@@ -4,7 +4,8 @@ use crate::core_path::{Fault, Path, SHAPE, Seen};
 
 /// PUTs, both kinds of NAPs and GETs between two interfaces, and of each with itself, end with
 /// their bytes in memory. Each operation has one event, with its status. Each packet that is told
-/// at its receiver is told once, with its data before it. Slots are used again and again.
+/// at its receiver is told once, with its data before it. Slots are used again and again. What
+/// software does wrong is dropped or refused, and told once.
 // shows: C-13, C-14, C-17, C-18, C-21, C-25
 #[test]
 fn two_interfaces_move_what_descriptors_say() {
@@ -16,6 +17,7 @@ fn two_interfaces_move_what_descriptors_say() {
             let all = [sent / 100, failed, refused, bad, puts / 30, naps / 30, forgotten];
             assert!(all.iter().all(|&count| count > 0), "{seen:?}");
         }
+        assert!(path.told_each(), "software does each wrong");
     }
 }
 

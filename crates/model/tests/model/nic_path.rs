@@ -83,6 +83,8 @@ impl TlpHost {
         let mut random = Random::new(seed);
         let mut counts = [Some(0); COUNTS.len()];
         counts[0] = Some(VERSION);
+        // Software does wrong by itself what these two count.
+        (counts[6], counts[7]) = (None, None);
         TlpHost {
             nic,
             last,

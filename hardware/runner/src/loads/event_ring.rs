@@ -154,6 +154,10 @@ impl Load for EventRingLoad {
             let opens = self.random.below(4096) < self.mood.opens;
             input = if opens { self.open(ring) } else { self.report(ring) };
         }
+        // What is said without a write is nothing.
+        if self.random.below(8) == 0 {
+            input.host_valid = false;
+        }
         input.in_valid = self.random.below(8) < comes;
         input.in_ring = self.ring();
         input.in_event = std::array::from_fn(|_| self.random.word());

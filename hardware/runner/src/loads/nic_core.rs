@@ -6,7 +6,7 @@ use bellwire_model::cycle::nic_core::{In, Out, Shape};
 use crate::bench::Load;
 
 #[allow(dead_code, reason = "the tests of the model look at more")]
-#[path = "../../../../crates/model/tests/model/core_path.rs"]
+#[path = "../../../../crates/model/tests/model/core_path/mod.rs"]
 pub(super) mod core_path;
 
 /// The interface, and what is around it.

@@ -80,10 +80,10 @@ impl SlotReadLoad {
                 1 => bytes -= 8,
                 2 => bytes ^= 1 << random.below(13),
                 3 => said ^= 1 << random.below(13),
-                4 => beats += 1,
+                4 => beats += 1 + random.below(20),
                 5 => beats -= 1,
                 6 => (bytes, said) = (bytes ^ 4, said ^ 4),
-                _ => (bytes, beats) = (0, 1),
+                _ => (bytes, beats) = (0, 1 + random.below(3)),
             }
         }
         let says = In {
