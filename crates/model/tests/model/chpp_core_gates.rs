@@ -9,7 +9,7 @@ use crate::core_path::{Fault, Path, SHAPE, Seen};
 // shows: C-13, C-14, C-17, C-18, C-21, C-25
 #[test]
 fn two_interfaces_move_what_descriptors_say() {
-    for seed in 1..=2 {
+    for seed in 4..=5 {
         let mut path = Path::new(SHAPE, seed, Fault::None);
         path.run(30_000);
         for seen in path.seen() {

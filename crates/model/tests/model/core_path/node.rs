@@ -187,7 +187,13 @@ impl Node {
                         keys_pages: 2,
                         ..In::default()
                     },
-                    4 => In { rings_valid: true, rings_ring: 63, rings_count: 1, ..In::default() },
+                    // More records than a run writes there.
+                    4 => In {
+                        rings_valid: true,
+                        rings_ring: 63,
+                        rings_count: 1 << 12,
+                        ..In::default()
+                    },
                     _ => In { slots_valid: true, slots_pair: 31, slots_count: 1, ..In::default() },
                 });
             }
