@@ -27,3 +27,28 @@ impl Load for SmpLinkLoad {
         self.0.cycle()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bellwire_model::smp::config::Config;
+
+    use crate::block::assert_first_configuration;
+
+    /// The first configuration of the block is the model's link.
+    #[test]
+    fn the_first_configuration_is_the_papers() {
+        let config = Config::recommended();
+        let cycles = |ps: u64| ps.div_ceil(config.cycle().ps());
+        let expected = [
+            ("AcknowledgeAfter", cycles(config.acknowledge_after.ps())),
+            ("CutThrough", 1),
+            ("Data", config.data.into()),
+            ("Headers", config.headers.into()),
+            ("InitAgainAfter", 34),
+            ("Replay", config.beats(config.replay_buffer.count() as usize)),
+            ("ReplayAfter", cycles(config.replay_after.ps())),
+            ("UpdateAgainAfter", cycles(config.update_again_after.ps())),
+        ];
+        assert_first_configuration("smp_link", &expected);
+    }
+}

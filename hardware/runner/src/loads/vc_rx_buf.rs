@@ -196,7 +196,7 @@ mod tests {
         let (headers, data) = (config.headers.into(), config.data.into());
         let longest = LONGEST as u64;
         let expected =
-            [("Headers", headers), ("Data", data), ("Longest", longest), ("AgainAfter", again)];
+            [("AgainAfter", again), ("Data", data), ("Headers", headers), ("Longest", longest)];
         assert_first_configuration("vc_rx_buf", &expected);
     }
 }
