@@ -190,7 +190,11 @@ impl TlpHost {
                 self.counts[5] = None;
                 (0..MANY).for_each(|_| self.request(0x7000, &BELL.to_le_bytes()));
             }
-            5 => self.request(0x7000, &BELL.to_le_bytes()),
+            5 => {
+                // The one before may wait yet, and the FIFO have one place.
+                self.counts[4] = None;
+                self.request(0x7000, &BELL.to_le_bytes());
+            }
             _ => {
                 // A message that wants no answer.
                 let message = [0x34, 0, 0, 0, 0, 0, 0, 0x7e, 0, 0, 0, 0, 0, 0, 0, 0];
