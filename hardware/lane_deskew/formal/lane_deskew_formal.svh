@@ -67,6 +67,7 @@ always_ff @(posedge clk) begin
     // A beat comes whole, a cycle after its latest lane, and marks do not.
     if ($past(aligned) && !$past(rst)) p_comes : assert (line_valid == !f_marks[f_out]);
     if (line_valid) begin
+      // shows: S-19
       p_data : assert ({line_data[8*(f_lane+Lanes)+:8], line_data[8*f_lane+:8]}
                        == f_beats[f_out][f_lane][15:0]);
       p_special :

@@ -70,6 +70,7 @@ always_ff @(posedge clk) begin
     p_one : assert (out_valid == (takes != '0) && takes != '1);
     // A packet begins with its credits, and with room for all of it.
     if (begins[f_at]) begin
+      // shows: S-15
       p_allowed : assert (allowed[f_at] && waits[f_at]);
       p_room : assert (f_fits[f_at]);
     end
@@ -84,6 +85,7 @@ always_ff @(posedge clk) begin
     assert (malformed[f_at] == (takes[f_at] && (f_front[Width] != out_last || (!g_mid
         && (f_front[7:0] != 8'h60 || f_front[15:8] != 8'({f_at, 4'b0}) || f_length > 128)))));
     // A packet that can begin lets one of the other channel begin before, at most.
+    // shows: S-14
     if (g_passed[f_at]) p_fair : assert (!begins[!f_at]);
     // It has as many beats as its header says.
     if (out_valid && g_mid) p_length : assert (out_last == (g_left + beats_t'(1) == g_beats));

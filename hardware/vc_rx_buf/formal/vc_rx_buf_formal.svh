@@ -145,6 +145,7 @@ always_ff @(posedge clk) begin
     end
     // Credits: those of the packets that are there, and those that are free, are all.
     p_headers : assert (f_free_headers + HeaderWidth'(f_packets) == HeaderWidth'(Headers));
+    // shows: S-26
     p_data : assert (f_free_data + f_data == data_t'(Data));
 
     i_places : assert (f_is_right);
