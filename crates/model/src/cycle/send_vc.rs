@@ -4,14 +4,13 @@
 //! The header of a TLP tells its length, so a packet can leave before all of it has come. It begins
 //! if its credits are there, and if the replay buffer has room for all of it.
 
-use std::collections::VecDeque;
-
 use bellwire_wire::link::DW_BYTES;
 use bellwire_wire::link::tlp::{LENGTH_BYTE, MAX_PAYLOAD_DW, OVERHEAD_BYTES, Tlp};
 
 use super::credit_gate::DATA_BITS;
 use super::line::{SYMBOLS, bytes_of};
 use super::replay_buf::BEAT_WORDS;
+use super::stream_fifo::StreamFifo;
 use crate::smp::transport::CHANNELS;
 
 crate::ports! {
@@ -54,19 +53,6 @@ struct Beat {
     last: bool,
 }
 
-/// One channel: a beat that enters in cycle `t` can leave from `t + 2` on.
-#[derive(Clone, Debug, Default)]
-struct Queue {
-    beats: VecDeque<Beat>,
-    out_valid: bool,
-}
-
-impl Queue {
-    fn front(&self) -> Option<Beat> {
-        self.beats.front().copied().filter(|_| self.out_valid)
-    }
-}
-
 /// The packet that leaves.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
@@ -82,8 +68,7 @@ struct Leaving {
 /// that buffer for ever.
 #[derive(Clone, Debug)]
 pub struct SendVc {
-    queues: [Queue; CHANNELS],
-    depth: usize,
+    queues: [StreamFifo<Beat>; CHANNELS],
     /// The channel whose turn is next.
     next: usize,
     leaving: Option<Leaving>,
@@ -92,7 +77,8 @@ pub struct SendVc {
 impl SendVc {
     /// Empty queues.
     pub fn new(depth: usize) -> SendVc {
-        SendVc { queues: Default::default(), depth, next: 0, leaving: None }
+        let queues = [(); CHANNELS].map(|()| StreamFifo::new(depth));
+        SendVc { queues, next: 0, leaving: None }
     }
 
     /// The channel has no packet within, and one waits to begin; with the data credits that it
@@ -106,7 +92,7 @@ impl SendVc {
 
     /// The first beat of the packet that can begin, if none is leaving.
     fn waiting(&self, channel: usize) -> Option<Beat> {
-        self.queues[channel].front().filter(|_| self.leaving.is_none())
+        self.queues[channel].offered().copied().filter(|_| self.leaving.is_none())
     }
 
     /// One cycle.
@@ -114,7 +100,7 @@ impl SendVc {
     pub fn cycle(&mut self, input: In) -> Out {
         let mut out = Out { cost: self.costs(), ..Out::default() };
         for (ready, queue) in out.in_ready.iter_mut().zip(&self.queues) {
-            *ready = queue.beats.len() < self.depth;
+            *ready = queue.in_ready();
         }
         let turns = (0..CHANNELS).map(|step| (self.next + step) % CHANNELS);
         let may_go = |channel: &usize| input.allowed[*channel] && self.waiting(*channel).is_some();
@@ -131,7 +117,7 @@ impl SendVc {
         }
         let mut leaves = None;
         if let Some(Leaving { channel, beats }) = &mut self.leaving
-            && let Some(beat) = self.queues[*channel].front()
+            && let Some(beat) = self.queues[*channel].offered()
         {
             leaves = Some(*channel);
             *beats -= 1;
@@ -140,15 +126,9 @@ impl SendVc {
         }
         self.leaving = self.leaving.filter(|leaving| leaving.beats > 0);
         for (channel, queue) in self.queues.iter_mut().enumerate() {
-            if leaves == Some(channel) {
-                queue.beats.pop_front();
-            }
-            // The memory is read before it is written, so this cycle's beat is not yet seen.
-            queue.out_valid = !queue.beats.is_empty();
-            if input.in_valid[channel] && out.in_ready[channel] {
-                let (data, last) = (input.in_data[channel], input.in_last[channel]);
-                queue.beats.push_back(Beat { data, last });
-            }
+            let (data, last) = (input.in_data[channel], input.in_last[channel]);
+            let beat = input.in_valid[channel].then_some(Beat { data, last });
+            queue.clock(beat, leaves == Some(channel));
         }
         out
     }
@@ -173,6 +153,8 @@ fn is_of(channel: usize, first: Beat) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     /// The beats of a TLP of this channel.

@@ -2,13 +2,13 @@
 //! `hardware/smp_link` builds it.
 //!
 //! ```text
-//!   in ──► send_vc ──► replay_buf ──► frame_tx ──► tx
-//!             ▲            ▲             ▲
-//!        credit_gate       │          dllp_tx ◄── rx_ack, fc_init ◄── credits of vc_rx_buf
-//!             ▲            │
-//!          fc_init ◄──  dllp_rx ◄──┐
-//!                                  │
-//!  out ◄── vc_rx_buf ◄── rx_ack ◄── frame_rx ◄── rx
+//!   in --> send_vc --> replay_buf --> frame_tx --> tx
+//!             ^            ^             ^
+//!        credit_gate       |          dllp_tx <-- rx_ack, fc_init <-- credits of vc_rx_buf
+//!             ^            |
+//!          fc_init <-- dllp_rx <--+
+//!                                 |
+//!  out <-- vc_rx_buf <-- rx_ack <-- frame_rx <-- rx
 //! ```
 //!
 //! A packet is a TLP. If nothing waits, a beat of it is on the line five cycles after it entered.

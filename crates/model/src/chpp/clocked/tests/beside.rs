@@ -27,8 +27,8 @@ fn range_ns(machine: &mut Machine<ChppNic>, config: &Config, kind: Kind) -> [f64
 }
 
 /// Alone, a PUT or a GET of any length takes as long in both, within six cycles, and a NAP within
-/// 13. Of a PUT or GET that is all the same, but for four cycles: stages differ, and bytes do not.
-/// A NAP of 2 KiB is uploaded in 12 cycles less than there.
+/// 13. The difference of a PUT or a GET varies by four cycles with its length. The upload of a NAP
+/// of 2 KiB takes 12 cycles less here.
 #[test]
 fn an_operation_alone_takes_as_long() {
     let mut machine = machine();
