@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::campaign::part_of;
 use crate::ledger::{Ledger, Verdict};
-use crate::list;
+use crate::list::{self, name_of};
 use crate::scope::Scope;
 use crate::{LEDGERS, PACKAGES, ledger_path};
 
@@ -193,7 +193,7 @@ fn judge(
             _ => {}
         }
         unjudged += usize::from(*verdict == Verdict::Passed);
-        let kind = kinds.remove(key.as_str());
+        let kind = kinds.remove(name_of(key));
         match (kind, verdict) {
             (Some(Kind::Equivalent | Kind::LogText | Kind::SpeedOnly), _) => line.excused += 1,
             (_, Verdict::Unreached) => line.unreached += 1,
@@ -201,7 +201,7 @@ fn judge(
             _ => line.missed += 1,
         }
         if kind.is_none() {
-            faults.push(format!("it survives without a reason: {key}"));
+            faults.push(format!("it survives without a reason: {}", name_of(key)));
         }
     }
     line.unknown = unknown.values().sum();
