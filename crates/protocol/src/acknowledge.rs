@@ -392,5 +392,8 @@ mod tests {
         for at in 1..100 {
             assert_eq!(turn_over(&mut acknowledge, 60_000, at * 100_000, Some(100)), Some(0));
         }
+        let mut acknowledge = Acknowledge::new(3, 0);
+        acknowledge.want(60_000);
+        assert_eq!(acknowledge.limit_ns, 0, "a long path changes nothing");
     }
 }

@@ -852,6 +852,37 @@ fn full_frames_are_urgent() {
     assert!(!bench.endpoint.is_urgent(up.peer, 1));
 }
 
+/// A packet that is queued has not been sent, until its frame has gone.
+#[test]
+fn what_is_queued_is_not_all_sent() {
+    let mut bench = Bench::new(Config::new(1500));
+    let up = bench.up();
+    assert!(bench.endpoint.is_all_sent(up.peer) && bench.endpoint.is_all_sent(PeerId(77)));
+    bench.send(&up, 5);
+    assert!(!bench.endpoint.is_all_sent(up.peer));
+    bench.sent_one();
+    assert!(bench.endpoint.is_all_sent(up.peer));
+}
+
+/// A packet, and a question whether the peer is there, do not wait for what goes soon.
+#[test]
+fn a_packet_and_a_probe_may_not_wait() {
+    let mut bench = Bench::new(Config::new(1500));
+    let up = bench.up();
+    assert!(bench.endpoint.may_wait(up.peer) && !bench.endpoint.may_wait(PeerId(77)));
+    bench.send(&up, 5);
+    assert!(!bench.endpoint.may_wait(up.peer));
+    bench.sent_one();
+    assert!(bench.endpoint.may_wait(up.peer));
+    let mut up = up;
+    up.acknowledged = up.first.wrapping_add(1);
+    bench.acknowledge(&up);
+    // The peer is silent until it must be asked. Without room for a frame only the time passes.
+    let silent_ns = bench.endpoint.next_deadline();
+    assert_eq!(bench.endpoint.poll_transmit(silent_ns, &mut []), None);
+    assert!(!bench.endpoint.may_wait(up.peer));
+}
+
 /// An endpoint is due while a frame can go, and then when its next timer ends. What it says of
 /// itself and of its link is what was agreed.
 #[test]
