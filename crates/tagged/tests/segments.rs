@@ -10,15 +10,15 @@ use world::{Side, World, any, message, pattern, span, token};
 
 const LENGTH: usize = 9_000;
 
-/// Two sides with packets of 256 bytes and a link that has room for three.
-fn narrow() -> World {
+/// Sides with packets of 256 bytes and links that have room for three.
+fn narrow(sides: u32) -> World {
     let options = FabricOptions {
         packet_bytes: 256,
         link_packets: 3,
         patience: Duration::from_millis(50),
         ..FabricOptions::default()
     };
-    World::new(options, 2)
+    World::new(options, sides)
 }
 
 /// Sends a message, of which only the first segments arrive. A receive that looks for it finds it.
@@ -37,7 +37,7 @@ fn send_some(world: &mut World, bytes: &mut [u8], mode: SendMode) {
 #[test]
 fn a_receive_takes_over_what_is_coming() {
     for way in ["receive", "several parts", "too short", "claim", "discard", "many"] {
-        let mut world = narrow();
+        let mut world = narrow(2);
         let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
         send_some(&mut world, &mut bytes, SendMode::Delivery);
         assert!(world.sides[0].done.is_empty());
@@ -87,7 +87,7 @@ fn a_receive_takes_over_what_is_coming() {
 /// many, and come in order.
 #[test]
 fn ends_that_find_no_room_come_later() {
-    let mut world = narrow();
+    let mut world = narrow(2);
     let mut bodies: Vec<_> = (0..16).map(|seed| pattern(LENGTH, seed)).collect();
     let to = world.peer(0, 1);
     // Short messages take descriptors, and hardly any credit.
@@ -134,7 +134,7 @@ fn ends_that_find_no_room_come_later() {
 #[test]
 fn the_end_of_a_sender_ends_its_message() {
     for (posted, lives) in [(true, true), (true, false), (false, true), (false, false)] {
-        let mut world = narrow();
+        let mut world = narrow(2);
         let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
         world.post(1, 0, &mut bytes, Some(1), 1);
         while world.sides[0].endpoint.unexpected() == 0 {
@@ -181,7 +181,7 @@ fn the_end_of_a_sender_ends_its_message() {
 #[test]
 fn what_is_lost_is_told_before_more_is_sent() {
     for length in [8, LENGTH] {
-        let mut world = narrow();
+        let mut world = narrow(2);
         let [receiver, sender] = [1, 0].map(|node| FunctionAddress { node, function: 0 });
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
         let to = world.peer(0, 1);
@@ -212,4 +212,25 @@ fn what_is_lost_is_told_before_more_is_sent() {
         assert_eq!(world.done(1, 5).outcome, Outcome::Success);
         assert_eq!(into, bytes);
     }
+}
+
+/// The end of a peer does not end a message that leaves for another one.
+#[test]
+fn the_end_of_a_peer_spares_what_leaves_for_others() {
+    let mut world = narrow(3);
+    let [sender, gone] = [0, 1].map(|node| FunctionAddress { node, function: 0 });
+    let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
+    for to in 1..3 {
+        let body = span(&mut bytes).into();
+        let context = u64::from(to);
+        let sent = world.send_from(0, to, &body, Some(1), None, context, SendMode::Transmit);
+        assert_eq!(sent, SendStatus::Pending);
+    }
+    world.fabric.cut(sender, gone, bellwire::Status::PeerGone);
+    world.settle();
+    world.receive(2, any(1), &mut into, 5);
+    world.settle();
+    assert_eq!(world.done(0, 1).outcome, Outcome::Failed(bellwire::Status::PeerGone));
+    assert_eq!(world.done(0, 2).outcome, Outcome::Success);
+    assert_eq!((world.done(2, 5).outcome, into), (Outcome::Success, bytes));
 }
