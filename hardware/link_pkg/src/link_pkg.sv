@@ -13,6 +13,10 @@ package link_pkg;
   localparam logic [7:0] Com = 8'hbc;
   localparam logic [7:0] Skp = 8'h1c;
 
+  // What follows COM in a training sequence.
+  localparam logic [7:0] Ts1 = 8'h4a;
+  localparam logic [7:0] Ts2 = 8'h45;
+
   localparam int unsigned SequenceWidth = 12;
 
   // Where the payload's length in DW begins in a TLP.

@@ -9,9 +9,9 @@ use bellwire_model::cycle::{
     Ports, bell_decode, cdc_fifo_gray, chpp_nic, completer, credit_gate, credit_ledger, data_join,
     data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb,
     doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs, key_window,
-    lane_deskew, lane_stripe, nic_core, op_arb, packed_struct, packer, packet_arb, pcie_rx,
-    pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, send_vc, slot_cache, slot_read,
-    smp_link, source_arb, stream_fifo, tag_alloc, upload, vc_rx_buf, write_arb, xbar,
+    lane_deskew, lane_stripe, lane_train, nic_core, op_arb, packed_struct, packer, packet_arb,
+    pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, send_vc, slot_cache,
+    slot_read, smp_link, source_arb, stream_fifo, tag_alloc, upload, vc_rx_buf, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -54,6 +54,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),
         ("lane_deskew", package::<lane_deskew::In, lane_deskew::Out>("lane_deskew")),
         ("lane_stripe", package::<lane_stripe::In, lane_stripe::Out>("lane_stripe")),
+        ("lane_train", package::<lane_train::In, lane_train::Out>("lane_train")),
         ("nic_core", package::<nic_core::In, nic_core::Out>("nic_core")),
         ("op_arb", package::<op_arb::In, op_arb::Out>("op_arb")),
         ("packer", package::<packer::In, packer::Out>("packer")),

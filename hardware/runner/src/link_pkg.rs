@@ -3,7 +3,7 @@
 use bellwire_model::cycle::replay_buf::SEQUENCE_BITS;
 use bellwire_wire::frame::check::crc32c;
 use bellwire_wire::link::dllp::{Dllp, Granted, SDP, Stage, crc16};
-use bellwire_wire::link::lanes::{COM, SKP};
+use bellwire_wire::link::lanes::{COM, SKP, TS1, TS2};
 use bellwire_wire::link::llp::{END, STP};
 use bellwire_wire::link::tlp::{LENGTH_BYTE, MAX_PAYLOAD_DW, OVERHEAD_BYTES, Tlp};
 
@@ -42,6 +42,10 @@ package link_pkg;
   // Those of single lanes, of which marks consist.
   localparam logic [7:0] Com = 8'h{COM:02x};
   localparam logic [7:0] Skp = 8'h{SKP:02x};
+
+  // What follows COM in a training sequence.
+  localparam logic [7:0] Ts1 = 8'h{TS1:02x};
+  localparam logic [7:0] Ts2 = 8'h{TS2:02x};
 
   localparam int unsigned SequenceWidth = {SEQUENCE_BITS};
 

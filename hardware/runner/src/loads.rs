@@ -25,6 +25,7 @@ mod host_regs;
 mod key_window;
 mod lane_deskew;
 mod lane_stripe;
+mod lane_train;
 mod nic_core;
 mod op_arb;
 mod packer;
@@ -52,6 +53,7 @@ use anyhow::{Result, bail};
 use bellwire_model::cycle::desc_extract::Shape as DescExtractShape;
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::get_packer::Shape as GetPackerShape;
+use bellwire_model::cycle::lane_train::Shape as LaneTrainShape;
 use bellwire_model::cycle::nic_core::Shape as NicCoreShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
@@ -139,6 +141,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "lane_stripe" => {
             Box::new(lane_stripe::LaneStripeLoad::new(number("MarkEvery") as u64, seed))
         }
+        "lane_train" => Box::new(lane_train::LaneTrainLoad::new(lane_train_shape(number), seed)),
         "nic_core" => Box::new(nic_core::NicCoreLoad::new(nic_core_shape(number), seed)),
         "op_arb" => Box::new(op_arb::OpArbLoad::new(number("PlaceWidth"), seed)),
         "packer" => {
@@ -185,19 +188,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(slot_cache::SlotCacheLoad::new(pairs, slots, batch, count_bits, seed))
         }
         "slot_read" => Box::new(slot_read::SlotReadLoad::new(number("Batch"), seed)),
-        "smp_link" => {
-            let shape = SmpLinkShape {
-                replay: number("Replay"),
-                replay_after: number("ReplayAfter") as u64,
-                acknowledge_after: number("AcknowledgeAfter") as u64,
-                headers: number("Headers") as u8,
-                data: number("Data") as u16,
-                update_again_after: number("UpdateAgainAfter") as u64,
-                init_again_after: number("InitAgainAfter") as u64,
-                cut_through: number("CutThrough") == 1,
-            };
-            Box::new(smp_link::SmpLinkLoad::new(shape, seed))
-        }
+        "smp_link" => Box::new(smp_link::SmpLinkLoad::new(smp_link_shape(number), seed)),
         "source_arb" => Box::new(source_arb::SourceArbLoad::new(number("Functions"), seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         "tag_alloc" => {
@@ -221,6 +212,26 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),
     })
+}
+
+/// Sizes and times of an end of the link.
+fn smp_link_shape(number: impl Fn(&str) -> usize) -> SmpLinkShape {
+    SmpLinkShape {
+        replay: number("Replay"),
+        replay_after: number("ReplayAfter") as u64,
+        acknowledge_after: number("AcknowledgeAfter") as u64,
+        headers: number("Headers") as u8,
+        data: number("Data") as u16,
+        update_again_after: number("UpdateAgainAfter") as u64,
+        init_again_after: number("InitAgainAfter") as u64,
+        cut_through: number("CutThrough") == 1,
+    }
+}
+
+/// Times of the training of lanes.
+fn lane_train_shape(number: impl Fn(&str) -> usize) -> LaneTrainShape {
+    let [every, sets, lost_after] = ["Every", "Sets", "LostAfter"].map(|name| number(name) as u64);
+    LaneTrainShape { every, sets, lost_after }
 }
 
 /// The sizes of the whole interface, as both its core and the whole have them.

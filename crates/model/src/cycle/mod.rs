@@ -29,6 +29,7 @@ pub mod host_regs;
 pub mod key_window;
 pub mod lane_deskew;
 pub mod lane_stripe;
+pub mod lane_train;
 pub mod line;
 pub mod nic_core;
 pub mod op_arb;
