@@ -126,6 +126,20 @@ impl ChppNic {
         self.core.taps()
     }
 
+    /// What stands at the port into the network: registers, which nothing that enters in the same
+    /// cycle changes. All other outputs are zero.
+    pub fn sends(&self) -> Out {
+        let core = self.core.sends();
+        Out {
+            to_valid: core.to_valid,
+            to_class: core.to_class,
+            to_last: core.to_last,
+            to_to: core.to_to,
+            to_data: core.to_data,
+            ..Out::default()
+        }
+    }
+
     /// One cycle.
     pub fn cycle(&mut self, input: In) -> Out {
         // Registers.

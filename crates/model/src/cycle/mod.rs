@@ -8,6 +8,7 @@
 pub mod bell_decode;
 pub mod cdc_fifo_gray;
 pub mod chpp_nic;
+pub mod chpp_quad;
 pub mod completer;
 pub mod credit_gate;
 pub mod credit_ledger;

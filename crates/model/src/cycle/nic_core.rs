@@ -298,6 +298,16 @@ impl Shape {
         slots: 32,
         batch: 16,
     };
+
+    /// Beats of the longest packet: a PUT or a NAP with its header and its tail, or a GET.
+    pub fn longest_packet(&self) -> usize {
+        self.data_beats().max(1 + self.longest)
+    }
+
+    /// Those of the longest PUT or NAP.
+    fn data_beats(&self) -> usize {
+        2 + self.packer.payload.max(self.packer.longest).div_ceil(LANES) + 1
+    }
 }
 
 /// Makes the struct of all blocks, and those of their inputs and outputs.
@@ -440,7 +450,7 @@ impl NicCore {
     pub fn new(shape: Shape) -> NicCore {
         let Shape { functions, tags, longest, gets, packets, request, .. } = shape;
         let get_beats = longest;
-        let data_beats = 2 + shape.packer.payload.max(shape.packer.longest).div_ceil(LANES) + 1;
+        let data_beats = shape.data_beats();
         let extract = || {
             DescExtract::new(desc_extract::Shape { places: shape.places, beats: longest, request })
         };
@@ -452,7 +462,7 @@ impl NicCore {
             classes: CLASSES,
             depth: shape.depth,
             room: shape.room,
-            beats: data_beats.max(1 + get_beats),
+            beats: shape.longest_packet(),
             credits: packets,
         };
         let blocks = Blocks {
@@ -514,6 +524,20 @@ impl NicCore {
             write_address: write.out_address,
             write_bytes: write.out_bytes,
             write_data: write.out_data,
+            ..Out::default()
+        }
+    }
+
+    /// What stands at the port into the network: registers, too. All other outputs are zero.
+    pub fn sends(&self) -> Out {
+        let crosses = self.blocks.xbar.out();
+        let (to_data, to_to) = self.carried(&crosses, NETWORK);
+        Out {
+            to_valid: crosses.out_valid[NETWORK],
+            to_class: crosses.out_class[NETWORK],
+            to_last: crosses.out_last[NETWORK],
+            to_to,
+            to_data,
             ..Out::default()
         }
     }

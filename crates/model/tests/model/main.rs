@@ -15,6 +15,7 @@ mod chpp_links;
 mod chpp_nic_gates;
 mod chpp_operation_gates;
 mod chpp_operations;
+mod chpp_quad_gates;
 mod chpp_read_gates;
 mod chpp_records;
 mod chpp_send_gates;

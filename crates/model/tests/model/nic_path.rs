@@ -4,11 +4,12 @@
 //! reads counts, and stores what must be dropped or refused. The lock-step of `hardware/chpp_nic`
 //! has this load, too.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use bellwire_model::cycle::chpp_nic::{self, ChppNic};
+use bellwire_model::cycle::chpp_quad::{self, ChppQuad, PORTS};
 use bellwire_model::cycle::line::{Beat, bytes_of};
 use bellwire_model::cycle::nic_core::{In, Out, Shape};
 use bellwire_model::engine::Random;
@@ -49,9 +50,12 @@ enum Ask {
     Write { function: u8, address: u64, data: Vec<u8>, sent: usize },
 }
 
+/// A cycle of an interface.
+type Nic = Box<dyn FnMut(chpp_nic::In) -> chpp_nic::Out>;
+
 /// The interface and its host.
 pub struct TlpHost {
-    nic: ChppNic,
+    nic: Nic,
     last: Rc<Cell<Seen>>,
     random: Random,
     device: u16,
@@ -79,7 +83,7 @@ pub struct TlpHost {
 
 impl TlpHost {
     /// A host of this interface. `last` is told what enters and leaves it.
-    pub fn new(nic: ChppNic, last: Rc<Cell<Seen>>, seed: u64) -> TlpHost {
+    pub fn new(nic: Nic, last: Rc<Cell<Seen>>, seed: u64) -> TlpHost {
         let mut random = Random::new(seed);
         let mut counts = [Some(0); COUNTS.len()];
         counts[0] = Some(VERSION);
@@ -340,6 +344,10 @@ impl TlpHost {
 }
 
 impl Interface for TlpHost {
+    fn is_told(&self) -> bool {
+        self.posted.is_empty() && self.leaves.is_empty()
+    }
+
     fn cycle(&mut self, input: In) -> Out {
         self.store(&input);
         if input.store_valid {
@@ -373,7 +381,7 @@ impl Interface for TlpHost {
             ..Default::default()
         };
         self.say(&mut enters);
-        let leaves = self.nic.cycle(enters);
+        let leaves = (self.nic)(enters);
         self.last.set(Seen { enters, leaves, ..self.last.get() });
         if enters.rx_valid && leaves.rx_ready {
             self.leaves.drain(..self.leaves.len().min(LANES));
@@ -407,9 +415,61 @@ pub fn tlp(header: Header, payload: &[u8]) -> Vec<u8> {
 pub fn back_to_back(shape: Shape, seed: u64, fault: Fault) -> (Path, [Rc<Cell<Seen>>; 2]) {
     let last: [Rc<Cell<Seen>>; 2] = Default::default();
     let interface = |cpu: u8| -> Box<dyn Interface> {
-        let (nic, last) = (ChppNic::new(shape), Rc::clone(&last[usize::from(cpu)]));
+        let (mut nic, last) = (ChppNic::new(shape), Rc::clone(&last[usize::from(cpu)]));
+        let nic = Box::new(move |input| nic.cycle(input));
         Box::new(TlpHost::new(nic, last, 10 * seed + 5 + u64::from(cpu)))
     };
     let path = Path::over(&interface, shape, seed, fault);
     (path, last)
+}
+
+/// What is seen of four interfaces and the crossbar between them.
+#[derive(Default)]
+pub struct QuadSeen {
+    /// By interface.
+    pub lasts: [Rc<Cell<Seen>>; PORTS],
+    /// From which of them a packet starts to cross.
+    crosses: Rc<Cell<[bool; PORTS]>>,
+}
+
+impl QuadSeen {
+    /// What has entered and left all of them in the last cycle.
+    pub fn last(&self) -> (chpp_quad::In, chpp_quad::Out) {
+        let mut input = chpp_quad::In::default();
+        let mut out = chpp_quad::Out { crosses: self.crosses.get(), ..Default::default() };
+        for (at, last) in self.lasts.iter().enumerate() {
+            let Seen { enters, leaves, .. } = last.get();
+            (input.device[at], input.base[at]) = (enters.device, enters.base);
+            input.read_credit[at] = enters.read_credit;
+            (input.rx_valid[at], input.rx_last[at]) = (enters.rx_valid, enters.rx_last);
+            (input.rx_empty[at], input.rx_data[at]) = (enters.rx_empty, enters.rx_data);
+            (input.tx_ready[at], out.rx_ready[at]) = (enters.tx_ready, leaves.rx_ready);
+            (out.tx_valid[at], out.tx_last[at]) = (leaves.tx_valid, leaves.tx_last);
+            (out.tx_empty[at], out.tx_data[at]) = (leaves.tx_empty, leaves.tx_data);
+        }
+        (input, out)
+    }
+}
+
+/// Four whole interfaces that a crossbar joins, with hosts that speak TLPs.
+pub fn four(shape: chpp_quad::Shape, seed: u64, fault: Fault) -> (Path, QuadSeen) {
+    let seen = QuadSeen::default();
+    let quad = Rc::new(RefCell::new(ChppQuad::new(shape)));
+    let interface = |cpu: u8| -> Box<dyn Interface> {
+        let at = usize::from(cpu);
+        let (quad, crosses) = (Rc::clone(&quad), Rc::clone(&seen.crosses));
+        let nic = move |input| {
+            let quad = &mut *quad.borrow_mut();
+            let out = quad.interface(at, input);
+            if at == PORTS - 1 {
+                crosses.set(quad.clock());
+            }
+            out
+        };
+        let last = Rc::clone(&seen.lasts[at]);
+        Box::new(TlpHost::new(Box::new(nic), last, 10 * seed + 5 + u64::from(cpu)))
+    };
+    let cpus: [u8; PORTS] = std::array::from_fn(|at| at as u8);
+    let path = Path::among(&interface, shape.nic, seed, fault, (&cpus, PORTS as u8));
+    (path, seen)
 }

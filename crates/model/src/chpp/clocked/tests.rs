@@ -7,6 +7,7 @@ use crate::cycle::nic_core::Shape;
 use bellwire_wire::header::HeaderRepr;
 
 mod beside;
+mod quad;
 
 /// Two nodes with blocks of the sizes that the gates have.
 fn machine() -> Machine<ChppNic> {

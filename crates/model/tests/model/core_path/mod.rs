@@ -1,6 +1,6 @@
-//! Two whole interfaces of cHPP's cycle blocks, each with a host memory and software, and a network
-//! between them. Memories, hosts and network wait at random, and some reads fail or never come.
-//! Software also does what must be refused or dropped, and counts it. The lock-step of
+//! Whole interfaces of cHPP's cycle blocks, each with a host memory and software, and a network
+//! between two of them. Memories, hosts and network wait at random, and some reads fail or never
+//! come. Software also does what must be refused or dropped, and counts it. The lock-step of
 //! `hardware/nic_core` has this load, too.
 
 mod node;
@@ -147,6 +147,11 @@ pub struct Seen {
 pub trait Interface {
     /// One cycle.
     fn cycle(&mut self, input: In) -> Out;
+
+    /// Whether all that software has written is there.
+    fn is_told(&self) -> bool {
+        true
+    }
 }
 
 impl Interface for NicCore {
@@ -159,9 +164,10 @@ impl Interface for NicCore {
 struct Node {
     core: Box<dyn Interface>,
     shape: Shape,
-    /// Which node it is, and its processor.
+    /// Which node it is, its processor, and how many there are.
     number: u8,
     cpu: u8,
+    cpus: u8,
     random: Random,
     memory: Vec<u8>,
     /// Registers that the host writes, stores that ring, and how much the core was told.
@@ -234,22 +240,25 @@ fn draw(random: &mut Random, kind: u64) -> Wrong {
     }
 }
 
-/// Both nodes, and what memories must hold in the end.
+/// All nodes, and what memories must hold in the end.
 pub struct Path {
-    nodes: [Node; 2],
+    nodes: Vec<Node>,
     random: Random,
-    /// Both have opened all, so nothing comes too early.
+    /// All have opened all, so nothing comes too early.
     is_open: bool,
-    /// Their processors.
-    cpus: [u8; 2],
+    /// Their processors, and how many there are.
+    cpus: Vec<u8>,
+    all_cpus: u8,
     /// Bytes that must be at a node.
-    expected: [Vec<u8>; 2],
+    expected: Vec<Vec<u8>>,
     /// Places of which nobody knows what they hold, as their operation failed.
-    unknown: [Vec<(u64, u64)>; 2],
+    unknown: Vec<Vec<(u64, u64)>>,
+    /// By node, and by node from which it comes: packets that must be told there.
+    due_from: Vec<Vec<u64>>,
 }
 
 impl Path {
-    /// Both, with software that opens what it needs.
+    /// Two, with software that opens what it needs.
     pub fn new(shape: Shape, seed: u64, fault: Fault) -> Path {
         let mut path = Path::over(&|_| Box::new(NicCore::new(shape)), shape, seed, fault);
         path.nodes.iter_mut().for_each(|node| node.errs = true);
@@ -266,22 +275,50 @@ impl Path {
         let mut cpus = CPUS;
         // A processor has the same number in all of a run.
         cpus.rotate_left(seed as usize % 2);
-        let node = |at: usize| {
+        Path::among(interface, shape, seed, fault, (&cpus, ALL_CPUS))
+    }
+
+    /// The same with so many processors. There is a network between two of them only: what joins
+    /// more is within their interfaces.
+    pub fn among(
+        interface: &dyn Fn(u8) -> Box<dyn Interface>,
+        shape: Shape,
+        seed: u64,
+        fault: Fault,
+        (cpus, all_cpus): (&[u8], u8),
+    ) -> Path {
+        let node = |(at, &cpu): (usize, &u8)| {
             let seed = 10 * seed + at as u64;
-            Node::new(interface(at as u8), shape, [at as u8, cpus[at]], seed, fault)
+            Node::new(interface(at as u8), shape, [at as u8, cpu, all_cpus], seed, fault)
         };
-        let nodes = [0, 1].map(node);
-        let expected = [0, 1].map(|at: usize| nodes[at].memory.clone());
-        let unknown = Default::default();
-        Path { nodes, random: Random::new(seed), is_open: false, cpus, expected, unknown }
+        let nodes: Vec<Node> = cpus.iter().enumerate().map(node).collect();
+        Path {
+            expected: nodes.iter().map(|node| node.memory.clone()).collect(),
+            unknown: vec![Vec::new(); nodes.len()],
+            due_from: vec![vec![0; nodes.len()]; nodes.len()],
+            nodes,
+            random: Random::new(seed),
+            is_open: false,
+            cpus: cpus.to_vec(),
+            all_cpus,
+        }
     }
 
     /// An operation of a function of a node.
     fn begin(&mut self, at: usize, function: u64) {
         let random = &mut self.random;
+        let count = self.nodes.len();
         let kind = random.below(6);
-        let wrong = draw(random, kind);
-        let far = if random.below(8) == 0 { at } else { 1 - at };
+        let wrong = match draw(random, kind) {
+            // There is no other processor.
+            Wrong::Astray if count == usize::from(self.all_cpus) => Wrong::Nowhere,
+            wrong => wrong,
+        };
+        let far = match random.below(8) {
+            0 => at,
+            _ if count == 2 => 1 - at,
+            _ => (at + 1 + random.below(count as u64 - 1) as usize) % count,
+        };
         let (pair, far_pair) = (4 * function + random.below(4), random.below(4 * FUNCTIONS));
         // A GET reads there and writes here.
         let is_get = kind >= 4;
@@ -344,7 +381,7 @@ impl Path {
         let return_magic = turned(key(at as u8, pair), Wrong::Answer);
         let far_cpu = match wrong {
             Wrong::Astray => [0, 3, 5, 10][random.below(4) as usize],
-            Wrong::Nowhere => ALL_CPUS + random.below(4) as u8,
+            Wrong::Nowhere => self.all_cpus + random.below(4) as u8,
             _ => self.cpus[far],
         };
         let both = Chain { sources: (&sources[..]).into(), destinations: (&chain[..]).into() };
@@ -418,6 +455,7 @@ impl Path {
             let due = Due { ring: 2 * own + 1, primitive, peer, data: came };
             if wants_event {
                 self.nodes[to].arrives.insert(number, due);
+                self.due_from[to][if is_get { far } else { at }] += 1;
             }
         }
         self.ring(at, function, wrong, &bytes, status);
@@ -451,8 +489,9 @@ impl Path {
 
     /// One cycle, in which operations may begin; what enters and leaves the first interface.
     pub fn cycle(&mut self, begins: bool) -> (In, Out) {
-        self.is_open |= self.nodes.iter().all(|node| node.host.is_empty());
-        for at in [0, 1] {
+        let is_open = |node: &Node| node.host.is_empty() && node.core.is_told();
+        self.is_open |= self.nodes.iter().all(is_open);
+        for at in 0..self.nodes.len() {
             // A function has as many operations as its FIFO has doorbells.
             let function = self.random.below(HEARING);
             let own = self.nodes[at].due.values().filter(|due| due.0 == function);
@@ -468,26 +507,37 @@ impl Path {
                 self.nodes[at].poll(ring);
             }
         }
-        let inputs = [0, 1].map(|at: usize| self.nodes[at].input());
-        let outs = [0, 1].map(|at: usize| self.nodes[at].core.cycle(inputs[at]));
-        for at in [0, 1] {
-            let beat = self.nodes[at].note(&inputs[at], &outs[at]);
+        let moves = |node: &mut Node| {
+            let input = node.input();
+            (input, node.core.cycle(input))
+        };
+        let moved: Vec<(In, Out)> = self.nodes.iter_mut().map(moves).collect();
+        for (at, (input, out)) in moved.iter().enumerate() {
+            let beat = self.nodes[at].note(input, out);
+            if self.nodes.len() > 2 {
+                continue;
+            }
             self.nodes[1 - at].network.extend(beat);
-            if inputs[at].from_valid && outs[at].from_ready[usize::from(inputs[at].from_class)] {
+            if input.from_valid && out.from_ready[usize::from(input.from_class)] {
                 self.nodes[at].network.pop_front();
             }
             for class in 0..CLASSES {
                 let is_silent = self.nodes[at].fault == Fault::Silent && self.random.below(8) == 0;
-                let is_told = outs[at].from_credit[class] && !is_silent;
+                let is_told = out.from_credit[class] && !is_silent;
                 self.nodes[1 - at].credits[class] += u64::from(is_told);
             }
         }
-        (inputs[0], outs[0])
+        moved[0]
     }
 
     /// What has happened at each.
-    pub fn seen(&self) -> [Seen; 2] {
-        [0, 1].map(|at: usize| self.nodes[at].seen)
+    pub fn seen(&self) -> Vec<Seen> {
+        self.nodes.iter().map(|node| node.seen).collect()
+    }
+
+    /// Packets that had to be told went from each node to each.
+    pub fn reached_all(&self) -> bool {
+        self.due_from.iter().flatten().all(|&count| count > 0)
     }
 
     /// Each kind of what software does wrong was told by one of both.

@@ -20,7 +20,7 @@ impl Node {
     pub(super) fn new(
         core: Box<dyn Interface>,
         shape: Shape,
-        [number, cpu]: [u8; 2],
+        [number, cpu, cpus]: [u8; 3],
         seed: u64,
         fault: Fault,
     ) -> Node {
@@ -38,6 +38,7 @@ impl Node {
             shape,
             number,
             cpu,
+            cpus,
             random,
             memory,
             host: VecDeque::new(),
@@ -255,7 +256,7 @@ impl Node {
         if self.errs && self.random.below(512) == 0 {
             self.err();
         }
-        let (cpu, cpus) = (self.cpu, ALL_CPUS);
+        let Node { cpu, cpus, .. } = *self;
         let mut input = In { cpu, cpus, ..In::default() };
         if self.random.below(4) == 0
             && let Some(host) = self.host.pop_front()

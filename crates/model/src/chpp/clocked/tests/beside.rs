@@ -55,16 +55,16 @@ fn other_delays_are_noticed() {
 }
 
 /// Longer than all of a test takes.
-const LONG: Span = Span::from_ns(1_000_000);
+pub(super) const LONG: Span = Span::from_ns(1_000_000);
 
 /// An operation that a program posts.
 #[derive(Clone, Copy)]
-struct Posted {
-    at: Span,
-    kind: Kind,
-    bytes: u64,
-    from: Endpoint,
-    to: Endpoint,
+pub(super) struct Posted {
+    pub at: Span,
+    pub kind: Kind,
+    pub bytes: u64,
+    pub from: Endpoint,
+    pub to: Endpoint,
 }
 
 impl Posted {
@@ -87,7 +87,7 @@ impl Posted {
 
     /// Its descriptor with its number in the tail, from what each end says of itself: where its
     /// memory is, and its key.
-    fn descriptor(&self, number: usize, end: impl Fn(Endpoint) -> (u64, u8)) -> Vec<u8> {
+    pub fn descriptor(&self, number: usize, end: impl Fn(Endpoint) -> (u64, u8)) -> Vec<u8> {
         let &Posted { kind, bytes, from, to, .. } = self;
         let inside = vec![0; if kind == Kind::NapImmediate { bytes as usize } else { 0 }];
         let ((near, key), (far, far_key)) = (end(from), end(to));
@@ -103,7 +103,7 @@ impl Posted {
 }
 
 /// When each operation had its event at its receiver.
-struct Events(Vec<Option<Time>>);
+pub(super) struct Events(pub Vec<Option<Time>>);
 
 impl Events {
     fn note(&mut self, ring: RingKind, event: &EventRepr, at: Time) {
@@ -117,24 +117,32 @@ impl Events {
 
 /// In interfaces that go cycle by cycle.
 fn cycle_by_cycle(posted: &[Posted]) -> Events {
-    let mut machine = machine();
+    in_cycles(&mut machine(), posted)
+}
+
+/// In those of this machine.
+pub(super) fn in_cycles<I: Interface>(machine: &mut Machine<I>, posted: &[Posted]) -> Events {
     let (mut begun, mut events) = (Time::ZERO, Events(vec![None; posted.len()]));
-    let mut run = |machine: &mut Machine<ChppNic>, begun: Time, until: Time| {
-        while machine.step(until) {
+    let mut run = |machine: &mut Machine<I>, begun: Time, until: Time| {
+        while machine.is_pending() && machine.step(until) {
             while let Some(Told { ring, event, .. }) = machine.next_told() {
                 events.note(ring, &event, Time::ZERO + (machine.now() - begun));
             }
         }
         assert_eq!(machine.fault(), None);
     };
-    // Software opens rings, lists and windows.
-    run(&mut machine, begun, Time::ZERO + LONG);
+    // Software opens rings, lists and windows, unless it has.
+    if machine.is_pending() {
+        run(machine, begun, Time::ZERO + LONG);
+        machine.step(Time::ZERO + LONG);
+    }
     for of in posted.iter().flat_map(|it| [it.from, it.to]) {
         machine.consumes(of, true);
     }
     begun = machine.now();
     for (number, it) in posted.iter().enumerate() {
-        run(&mut machine, begun, begun + it.at);
+        run(machine, begun, begun + it.at);
+        machine.step(begun + it.at);
         let bytes = it.descriptor(number, |of| {
             (machine.window(of.cpu().into(), of.function().into())[1], machine.key(of))
         });
@@ -142,12 +150,12 @@ fn cycle_by_cycle(posted: &[Posted]) -> Events {
         machine.post(it.from.cpu().into(), it.from.function().into(), &descriptor).unwrap();
     }
     let until = machine.now() + LONG;
-    run(&mut machine, begun, until);
+    run(machine, begun, until);
     events
 }
 
 /// In the event-driven machine.
-fn event_by_event(config: &Config, posted: &[Posted]) -> Events {
+pub(super) fn event_by_event(config: &Config, posted: &[Posted]) -> Events {
     struct Posts<'a>(&'a [Posted], Events);
     impl Program for Posts<'_> {
         fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
