@@ -11,7 +11,8 @@ use bellwire_model::cycle::{
     doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs, key_window,
     lane_deskew, lane_stripe, lane_train, nic_core, op_arb, packed_struct, packer, packet_arb,
     pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, send_vc, slot_cache,
-    slot_read, smp_link, source_arb, stream_fifo, tag_alloc, upload, vc_rx_buf, write_arb, xbar,
+    slot_read, smp_link, source_arb, stream_fifo, tag_alloc, tlp_unwrap, tlp_wrap, upload,
+    vc_rx_buf, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -73,6 +74,8 @@ fn packages() -> Vec<(&'static str, String)> {
         ("source_arb", package::<source_arb::In, source_arb::Out>("source_arb")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),
+        ("tlp_unwrap", package::<tlp_unwrap::In, tlp_unwrap::Out>("tlp_unwrap")),
+        ("tlp_wrap", package::<tlp_wrap::In, tlp_wrap::Out>("tlp_wrap")),
         ("upload", package::<upload::In, upload::Out>("upload")),
         ("vc_rx_buf", package::<vc_rx_buf::In, vc_rx_buf::Out>("vc_rx_buf")),
         ("write_arb", package::<write_arb::In, write_arb::Out>("write_arb")),

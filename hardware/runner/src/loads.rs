@@ -44,6 +44,8 @@ mod smp_link;
 mod source_arb;
 mod stream_fifo;
 mod tag_alloc;
+mod tlp_unwrap;
+mod tlp_wrap;
 mod upload;
 mod vc_rx_buf;
 mod write_arb;
@@ -194,6 +196,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "tag_alloc" => {
             let timeout = number("Timeout") as u64;
             Box::new(tag_alloc::TagAllocLoad::new(number("Tags"), timeout, seed))
+        }
+        "tlp_unwrap" => Box::new(tlp_unwrap::TlpUnwrapLoad::new(number("Beats"), seed)),
+        "tlp_wrap" => {
+            let [channel, beats, segments] = ["Channel", "Beats", "Segments"].map(number);
+            Box::new(tlp_wrap::TlpWrapLoad::new(channel as u8, beats, segments, seed))
         }
         "upload" => Box::new(upload::UploadLoad::new(number("MaxPayload"), seed)),
         "vc_rx_buf" => {

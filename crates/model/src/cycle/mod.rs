@@ -51,6 +51,8 @@ pub mod smp_link;
 pub mod source_arb;
 pub mod stream_fifo;
 pub mod tag_alloc;
+pub mod tlp_unwrap;
+pub mod tlp_wrap;
 pub mod upload;
 mod vc_buf;
 pub mod vc_rx_buf;

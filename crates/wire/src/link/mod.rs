@@ -16,6 +16,7 @@ pub mod dllp;
 pub mod lanes;
 pub mod llp;
 pub mod network;
+pub mod segment;
 pub mod tlp;
 
 /// Bytes of a double word, by the paper's definition.
