@@ -11,8 +11,8 @@ use bellwire_model::cycle::{
     doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs, key_window,
     lane_deskew, lane_stripe, lane_train, nic_core, op_arb, packed_struct, packer, packet_arb,
     pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, send_vc, slot_cache,
-    slot_read, smp_link, source_arb, stream_fifo, tag_alloc, tlp_unwrap, tlp_wrap, upload,
-    vc_rx_buf, write_arb, xbar,
+    slot_read, smp_link, smp_port, source_arb, stream_fifo, tag_alloc, tlp_unwrap, tlp_wrap,
+    upload, vc_rx_buf, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -71,6 +71,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("slot_cache", package::<slot_cache::In, slot_cache::Out>("slot_cache")),
         ("slot_read", package::<slot_read::In, slot_read::Out>("slot_read")),
         ("smp_link", package::<smp_link::In, smp_link::Out>("smp_link")),
+        ("smp_port", package::<smp_port::In, smp_port::Out>("smp_port")),
         ("source_arb", package::<source_arb::In, source_arb::Out>("source_arb")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),

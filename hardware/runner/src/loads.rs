@@ -41,6 +41,7 @@ mod send_vc;
 mod slot_cache;
 mod slot_read;
 mod smp_link;
+mod smp_port;
 mod source_arb;
 mod stream_fifo;
 mod tag_alloc;
@@ -61,6 +62,7 @@ use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
 use bellwire_model::cycle::send_event::Shape as SendEventShape;
 use bellwire_model::cycle::smp_link::Shape as SmpLinkShape;
+use bellwire_model::cycle::smp_port::Shape as SmpPortShape;
 use bellwire_model::cycle::vc_rx_buf::Room;
 use bellwire_model::cycle::xbar::Shape as XbarShape;
 
@@ -191,6 +193,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         "slot_read" => Box::new(slot_read::SlotReadLoad::new(number("Batch"), seed)),
         "smp_link" => Box::new(smp_link::SmpLinkLoad::new(smp_link_shape(number), seed)),
+        "smp_port" => Box::new(smp_port::SmpPortLoad::new(smp_port_shape(number), seed)),
         "source_arb" => Box::new(source_arb::SourceArbLoad::new(number("Functions"), seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         "tag_alloc" => {
@@ -232,6 +235,16 @@ fn smp_link_shape(number: impl Fn(&str) -> usize) -> SmpLinkShape {
         update_again_after: number("UpdateAgainAfter") as u64,
         init_again_after: number("InitAgainAfter") as u64,
         cut_through: number("CutThrough") == 1,
+    }
+}
+
+/// Those of an end with its lanes.
+fn smp_port_shape(number: impl Fn(&str) -> usize) -> SmpPortShape {
+    SmpPortShape {
+        link: smp_link_shape(&number),
+        mark_every: number("MarkEvery") as u64,
+        max_skew: number("MaxSkew"),
+        train: lane_train_shape(&number),
     }
 }
 

@@ -2,7 +2,7 @@
 // channel, and a beat of symbols for the lanes and from them in each cycle.
 //
 // A packet is a TLP. The blocks stand in the order of the data: from `in` to `tx`, and from `rx` to
-// `out`. `rst` lasts until the lanes are trained.
+// `out`. `tx_ready` waits for the lanes.
 module smp_link #(
     // Beats of the replay buffer.
     parameter int unsigned Replay = 128,

@@ -48,6 +48,7 @@ pub mod send_vc;
 pub mod slot_cache;
 pub mod slot_read;
 pub mod smp_link;
+pub mod smp_port;
 pub mod source_arb;
 pub mod stream_fifo;
 pub mod tag_alloc;

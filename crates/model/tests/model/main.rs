@@ -41,6 +41,7 @@ mod networks;
 mod nic_path;
 mod oracle;
 mod perturbed;
+mod port_path;
 mod published;
 mod queues;
 mod smp_blocks;
@@ -51,6 +52,7 @@ mod smp_link;
 mod smp_link_gates;
 #[allow(dead_code, reason = "lock-step looks at more")]
 mod smp_path;
+mod smp_port_gates;
 mod smp_system;
 mod support;
 mod switching;
