@@ -6,13 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
-    Ports, bell_decode, cdc_fifo_gray, chpp_nic, completer, credit_gate, credit_ledger, data_join,
-    data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb,
-    doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs, key_window,
-    lane_deskew, lane_stripe, lane_train, nic_core, op_arb, packed_struct, packer, packet_arb,
-    pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, send_vc, slot_cache,
-    slot_read, smp_link, smp_port, source_arb, stream_fifo, tag_alloc, tlp_unwrap, tlp_wrap,
-    upload, vc_rx_buf, write_arb, xbar,
+    Ports, bell_decode, cdc_fifo_gray, chpp_link_nic, chpp_nic, completer, credit_gate,
+    credit_ledger, data_join, data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx,
+    doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs,
+    key_window, lane_deskew, lane_stripe, lane_train, nic_core, op_arb, packed_struct, packer,
+    packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, send_vc,
+    slot_cache, slot_read, smp_link, smp_port, source_arb, stream_fifo, tag_alloc, tlp_unwrap,
+    tlp_wrap, upload, vc_rx_buf, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -32,6 +32,7 @@ fn packages() -> Vec<(&'static str, String)> {
     vec![
         ("bell_decode", package::<bell_decode::In, bell_decode::Out>("bell_decode")),
         ("cdc_fifo_gray", package::<cdc_fifo_gray::In, cdc_fifo_gray::Out>("cdc_fifo_gray")),
+        ("chpp_link_nic", package::<chpp_link_nic::In, chpp_link_nic::Out>("chpp_link_nic")),
         ("chpp_nic", with_taps(&package::<chpp_nic::In, chpp_nic::Out>("chpp_nic"))),
         ("completer", package::<completer::In, completer::Out>("completer")),
         ("credit_gate", package::<credit_gate::In, credit_gate::Out>("credit_gate")),

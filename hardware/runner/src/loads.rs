@@ -2,6 +2,7 @@
 
 mod bell_decode;
 mod cdc_fifo_gray;
+mod chpp_link_nic;
 mod chpp_nic;
 mod completer;
 mod credit_gate;
@@ -53,6 +54,7 @@ mod write_arb;
 mod xbar;
 
 use anyhow::{Result, bail};
+use bellwire_model::cycle::chpp_link_nic::Shape as ChppLinkNicShape;
 use bellwire_model::cycle::desc_extract::Shape as DescExtractShape;
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::get_packer::Shape as GetPackerShape;
@@ -87,6 +89,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(bell_decode::BellDecodeLoad::new(functions, bits as u32, seed))
         }
         "cdc_fifo_gray" => Box::new(cdc_fifo_gray::CdcFifoGrayLoad::new(number("Depth"), seed)),
+        "chpp_link_nic" => {
+            let (nic, port) = (nic_core_shape(number), smp_port_shape(number));
+            Box::new(chpp_link_nic::ChppLinkNicLoad::new(ChppLinkNicShape { nic, port }, seed))
+        }
         "chpp_nic" => Box::new(chpp_nic::ChppNicLoad::new(nic_core_shape(number), seed)),
         "completer" => {
             let [registers, page] = ["Registers", "Page"].map(number);

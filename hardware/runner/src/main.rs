@@ -170,7 +170,7 @@ fn main() -> Result<()> {
 }
 
 /// Runs the configurations of the blocks; without `long` only the last one of a block whose checks
-/// take long.
+/// take long, or none.
 fn lockstep_all(
     tools: &Tools,
     blocks: &[Block],
@@ -179,7 +179,7 @@ fn lockstep_all(
     seed: u64,
 ) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
-    for block in blocks {
+    for block in blocks.iter().filter(|block| long || !block.only_long) {
         let skipped = if block.long && !long { block.lockstep.len().saturating_sub(1) } else { 0 };
         let configurations = &block.lockstep[skipped..];
         let share = cycles.div_ceil(block.slowness * configurations.len().max(1) as u64);

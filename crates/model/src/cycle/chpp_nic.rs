@@ -140,6 +140,11 @@ impl ChppNic {
         }
     }
 
+    /// By class, whether a beat from the network is taken in this cycle: registers.
+    pub fn takes(&self) -> [bool; CLASSES] {
+        self.core.takes()
+    }
+
     /// One cycle.
     pub fn cycle(&mut self, input: In) -> Out {
         // Registers.

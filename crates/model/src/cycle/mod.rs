@@ -7,6 +7,7 @@
 
 pub mod bell_decode;
 pub mod cdc_fifo_gray;
+pub mod chpp_link_nic;
 pub mod chpp_nic;
 pub mod chpp_quad;
 pub mod completer;

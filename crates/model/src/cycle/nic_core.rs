@@ -542,6 +542,12 @@ impl NicCore {
         }
     }
 
+    /// By class, whether a beat from the network is taken in this cycle: registers.
+    pub fn takes(&self) -> [bool; CLASSES] {
+        let room = self.blocks.xbar.out().in_ready[NETWORK];
+        [DATA, GET].map(|class| room[class])
+    }
+
     /// One cycle.
     ///
     /// # Panics

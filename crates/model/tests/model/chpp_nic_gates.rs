@@ -19,7 +19,7 @@ use bellwire_wire::span::DwordSpan;
 use bellwire_wire::tail::Tail;
 
 use crate::core_path::{Fault, Seen};
-use crate::nic_path::{back_to_back, tlp};
+use crate::nic_path::{Cycle, back_to_back, tlp};
 
 /// The sizes of each interface.
 const SHAPE: Shape = Shape {
@@ -80,26 +80,26 @@ const LANES: usize = 16;
 const DEVICE: u16 = 0x1d3;
 const BASE: u64 = 0x38_7f21;
 /// The function and the queue pair that software uses, on both sides, and its key.
-const FUNCTION: u8 = 5;
+pub const FUNCTION: u8 = 5;
 const PAIR: u8 = 21;
-const KEY: u8 = 0x77;
+pub const KEY: u8 = 0x77;
 // Its memory: 64 KiB of host memory are its window.
 const PAGES: u32 = 16;
 const SENT: u64 = 0x1000;
 const CAME: u64 = 0x2000;
 const LIST: u64 = 0x3000;
-const DESCRIPTOR: u64 = 0x4000;
-const SOURCE: u64 = 0x5003;
-const TARGET: u64 = 0x6009;
-const SLOT: u64 = 0x8000;
+pub const DESCRIPTOR: u64 = 0x4000;
+pub const SOURCE: u64 = 0x5003;
+pub const TARGET: u64 = 0x6009;
+pub const SLOT: u64 = 0x8000;
 /// Records of a ring.
 const ENTRIES: u16 = 4;
 
 /// A machine: memory, and an interface that its processor reaches by TLPs.
-struct Machine {
-    nic: ChppNic,
+pub struct Machine {
+    nic: Cycle,
     cpu: u8,
-    memory: Vec<u8>,
+    pub memory: Vec<u8>,
     /// TLPs for the interface, the first one from its next byte on, and the one that comes.
     leaves: VecDeque<Vec<u8>>,
     comes: Vec<u8>,
@@ -116,8 +116,14 @@ struct Machine {
 
 impl Machine {
     fn new(cpu: u8) -> Machine {
+        let mut nic = ChppNic::new(SHAPE);
+        Machine::over(cpu, Box::new(move |input| nic.cycle(input)))
+    }
+
+    /// A machine with this interface.
+    pub fn over(cpu: u8, nic: Cycle) -> Machine {
         let mut machine = Machine {
-            nic: ChppNic::new(SHAPE),
+            nic,
             cpu,
             memory: (0..0x1_0000).map(|at: usize| (at / 7 + usize::from(cpu)) as u8).collect(),
             leaves: VecDeque::new(),
@@ -177,12 +183,12 @@ impl Machine {
         self.request(place, &word.to_le_bytes());
     }
 
-    fn ring(&mut self, function: u8, word: u64) {
+    pub fn ring(&mut self, function: u8, word: u64) {
         self.store(u16::from(function) << PAGE_SHIFT, word);
     }
 
     /// Puts a descriptor into memory; the doorbell for it.
-    fn describe(&mut self, magic: u8, work: Work<'_>) -> u64 {
+    pub fn describe(&mut self, magic: u8, work: Work<'_>) -> u64 {
         let repr = DescriptorRepr {
             destination: Endpoint::new(1 - self.cpu, FUNCTION, PAIR % 4).expect("it exists"),
             queue_pair: PAIR % 4,
@@ -201,7 +207,7 @@ impl Machine {
     /// The next record of a ring, which must be there: 0 is the ring of what was sent. It is
     /// reported as consumed.
     #[track_caller]
-    fn event(&mut self, ring: usize) -> EventRepr {
+    pub fn event(&mut self, ring: usize) -> EventRepr {
         let count = self.read[ring];
         let place = [SENT, CAME][ring] + count % u64::from(ENTRIES) * EVENT_BYTES as u64;
         let record = &self.memory[place as usize..][..EVENT_BYTES];
@@ -280,7 +286,7 @@ impl Machine {
             input.rx_empty = ((LANES - count) / 4) as u8;
             input.rx_data = Beat { bytes: beat, k: 0 }.words();
         }
-        let out = self.nic.cycle(input);
+        let out = (self.nic)(input);
         if input.rx_valid && out.rx_ready {
             self.leaves[0].drain(..count);
             self.leaves.retain(|bytes| !bytes.is_empty());
@@ -309,7 +315,7 @@ impl Machine {
 }
 
 /// Lets all that was begun come to its end.
-fn run(machines: &mut [Machine; 2]) {
+pub fn run(machines: &mut [Machine; 2]) {
     for _ in 0..1_000 {
         for at in [0, 1] {
             let (goes, free) = machines[at].cycle();
@@ -323,7 +329,7 @@ fn run(machines: &mut [Machine; 2]) {
 }
 
 /// All counts of a machine.
-fn counts(machines: &mut [Machine; 2], at: usize) -> Vec<u32> {
+pub fn counts(machines: &mut [Machine; 2], at: usize) -> Vec<u32> {
     for number in 0..COUNTS.len() as u16 {
         machines[at].request((PAGE << PAGE_SHIFT) + 4 * number, &[]);
     }
@@ -335,7 +341,7 @@ fn counts(machines: &mut [Machine; 2], at: usize) -> Vec<u32> {
 const FROM: &[Entry] = &[Entry { address: SOURCE, length: 200 }];
 const TO: &[Entry] = &[Entry { address: TARGET, length: 200 }];
 
-fn chain<'a>(sources: &'a [Entry], destinations: &'a [Entry]) -> Chain<'a> {
+pub fn chain<'a>(sources: &'a [Entry], destinations: &'a [Entry]) -> Chain<'a> {
     Chain { sources: sources.into(), destinations: destinations.into() }
 }
 

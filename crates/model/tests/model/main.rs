@@ -11,6 +11,7 @@ mod chpp_functions;
 mod chpp_gates;
 mod chpp_host_gates;
 mod chpp_io;
+mod chpp_link_nic_gates;
 mod chpp_links;
 mod chpp_nic_gates;
 mod chpp_operation_gates;
@@ -32,6 +33,8 @@ mod goal;
 mod hpcl;
 mod hpcl_experiments;
 mod limit;
+#[allow(dead_code, reason = "lock-step looks at more")]
+mod link_nic_path;
 mod loggp;
 mod myvia;
 mod myvia_experiments;

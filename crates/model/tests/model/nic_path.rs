@@ -51,11 +51,11 @@ enum Ask {
 }
 
 /// A cycle of an interface.
-type Nic = Box<dyn FnMut(chpp_nic::In) -> chpp_nic::Out>;
+pub type Cycle = Box<dyn FnMut(chpp_nic::In) -> chpp_nic::Out>;
 
 /// The interface and its host.
 pub struct TlpHost {
-    nic: Nic,
+    nic: Cycle,
     last: Rc<Cell<Seen>>,
     random: Random,
     device: u16,
@@ -83,7 +83,7 @@ pub struct TlpHost {
 
 impl TlpHost {
     /// A host of this interface. `last` is told what enters and leaves it.
-    pub fn new(nic: Nic, last: Rc<Cell<Seen>>, seed: u64) -> TlpHost {
+    pub fn new(nic: Cycle, last: Rc<Cell<Seen>>, seed: u64) -> TlpHost {
         let mut random = Random::new(seed);
         let mut counts = [Some(0); COUNTS.len()];
         counts[0] = Some(VERSION);
@@ -416,8 +416,8 @@ pub fn back_to_back(shape: Shape, seed: u64, fault: Fault) -> (Path, [Rc<Cell<Se
     let last: [Rc<Cell<Seen>>; 2] = Default::default();
     let interface = |cpu: u8| -> Box<dyn Interface> {
         let (mut nic, last) = (ChppNic::new(shape), Rc::clone(&last[usize::from(cpu)]));
-        let nic = Box::new(move |input| nic.cycle(input));
-        Box::new(TlpHost::new(nic, last, 10 * seed + 5 + u64::from(cpu)))
+        let cycle = Box::new(move |enters| nic.cycle(enters));
+        Box::new(TlpHost::new(cycle, last, 10 * seed + 5 + u64::from(cpu)))
     };
     let path = Path::over(&interface, shape, seed, fault);
     (path, last)

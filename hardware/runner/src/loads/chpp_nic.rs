@@ -11,7 +11,7 @@ use super::nic_core::core_path::{self, Fault, Path};
 use crate::bench::Load;
 
 #[path = "../../../../crates/model/tests/model/nic_path.rs"]
-mod nic_path;
+pub(super) mod nic_path;
 
 /// The interface, and what is around it.
 pub struct ChppNicLoad {
