@@ -183,11 +183,12 @@ impl LaneTrain {
 /// The mark that a lane brings, if it is one.
 fn mark_of(k: u8, data: u16) -> Option<Mark> {
     let [first, second] = data.to_le_bytes();
-    (k & 1 == 1 && first == COM).then(|| match (k >> 1, second) {
+    let mark = match (k >> 1, second) {
         (0, TS1) => Mark::First,
         (0, TS2) => Mark::Second,
         _ => Mark::Other,
-    })
+    };
+    (k & 1 == 1 && first == COM).then_some(mark)
 }
 
 #[cfg(test)]
@@ -226,7 +227,7 @@ mod tests {
         }
 
         fn cycle(&mut self, retrain: bool) -> [Out; 2] {
-            let mark = self.time % 64 == 0;
+            let mark = self.time.is_multiple_of(64);
             let (k, data) = if mark { (3, MARK) } else { (0, 0x1234) };
             for at in 0..2 {
                 let mut input = In {

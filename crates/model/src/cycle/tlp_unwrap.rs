@@ -223,9 +223,9 @@ mod tests {
         let mut unwrap = TlpUnwrap::new(room);
         let mut waits: VecDeque<In> = tlps.iter().flatten().copied().collect();
         let (mut packets, mut packet, mut dropped) = (Vec::new(), Vec::new(), 0);
-        for cycle in 0..2_000 {
+        for cycle in 0..2_000_u32 {
             let offered = waits.front().copied().unwrap_or_default();
-            let out_ready = cycle % 5 == 0;
+            let out_ready = cycle.is_multiple_of(5);
             let out = unwrap.cycle(In { out_ready, ..offered });
             if offered.in_valid && out.in_ready {
                 waits.pop_front();

@@ -159,7 +159,7 @@ impl TlpWrap {
 mod tests {
     use super::*;
 
-    /// A packet of this many beats, whose last one ends at lane 5: the TLPs that leave, and credits.
+    /// The TLPs that leave of a packet of this many beats that ends at lane 5, and the credits.
     fn tlps(beats: usize) -> (Vec<Vec<u8>>, usize) {
         let mut wrap = TlpWrap::new(1, 300, 16);
         let (mut tlps, mut tlp, mut credits) = (Vec::new(), Vec::new(), 0);
@@ -169,7 +169,7 @@ mod tests {
                 in_last: cycle + 1 == beats,
                 in_to: 5,
                 in_data: [cycle as u64, !0],
-                out_ready: cycle % 3 != 0,
+                out_ready: !cycle.is_multiple_of(3),
             };
             let out = wrap.cycle(input);
             credits += usize::from(out.credit);
@@ -212,7 +212,7 @@ mod tests {
         let mut wrap = TlpWrap::new(0, 64, 4);
         let offered: Vec<bool> = (0..20)
             .map(|cycle| {
-                let is_beat = cycle % 3 == 0 && cycle < 9;
+                let is_beat = [0, 3, 6].contains(&cycle);
                 let in_last = cycle == 6;
                 let input = In { in_valid: is_beat, in_last, out_ready: true, ..In::default() };
                 wrap.cycle(input).out_valid

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A packet is cut into segments of [`SEGMENT_BYTES`], each of which is the payload of a TLP. Only
-//! the last one may be shorter. It is filled up with whole beats of 16 bytes. These sizes are ours:
-//! no paper puts both networks together.
+//! the last one may be shorter. It has whole beats of 16 bytes, too. All of this is ours: no paper
+//! puts both networks together.
 
 use super::DW_BYTES;
 use super::tlp::MAX_PAYLOAD_DW;
@@ -58,6 +58,7 @@ impl Segment {
         if to > LANE {
             return Err(WireError::OutOfRange { field: "lane", value: to, limit: LANE });
         }
-        Ok(to | u64::from(self.last) * LAST | u64::from(self.first) * FIRST)
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
+        Ok(to | bit(self.last, LAST) | bit(self.first, FIRST))
     }
 }

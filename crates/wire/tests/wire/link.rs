@@ -5,6 +5,7 @@ use bellwire_wire::frame::check::crc32c;
 use bellwire_wire::link::dllp::{Dllp, Granted, Stage, crc16};
 use bellwire_wire::link::llp::{Llp, SEQUENCES};
 use bellwire_wire::link::network::{Class, NetworkHeader, OPTIMISED_BYTES, STANDARD_BYTES};
+use bellwire_wire::link::segment::{SEGMENT_BYTES, Segment};
 use bellwire_wire::link::tlp::{MAX_TLP_BYTES, Tlp};
 use proptest::prelude::*;
 
@@ -348,4 +349,22 @@ fn link_packets_are_described() {
     let header =
         NetworkHeader { class, operation: 3, target: 2, source: 0, tag: 7, address: 0x4000 };
     assert_eq!(header.to_string(), "Coherence 3, node 0 to 2, tag 7, 0x4000");
+}
+
+/// A segment's address has a bit for each thing that it says, and no other bit may be set.
+#[test]
+fn a_segment_is_six_bits_of_the_address() {
+    for address in 0..1 << 6 {
+        let segment = Segment::parse(address).unwrap();
+        let (first, last, to) = (address >> 5 == 1, address >> 4 & 1 == 1, (address & 15) as u8);
+        assert_eq!(segment, Segment { first, last, to });
+        assert_eq!(segment.emit(), Ok(address));
+    }
+    for bit in 6..64 {
+        let reserved = WireError::Reserved { field: "upper bits of a segment", value: 1 << bit };
+        assert_eq!(Segment::parse(1 << bit | 0x3f), Err(reserved));
+    }
+    let far = Segment { to: 16, ..Segment::default() };
+    let error = WireError::OutOfRange { field: "lane", value: 16, limit: 15 };
+    assert_eq!((far.emit(), SEGMENT_BYTES), (Err(error), 512));
 }

@@ -1,5 +1,5 @@
-//! Two interfaces over a link with hosts that speak TLPs, host memories and software, as the model's
-//! tests have them. The first one is compared with the gates.
+//! Two interfaces over a link with hosts that speak TLPs, host memories and software, as the
+//! model's tests have them. The first one is compared with the gates.
 
 use std::cell::Cell;
 use std::rc::Rc;
