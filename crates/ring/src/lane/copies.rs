@@ -136,6 +136,23 @@ mod tests {
         assert_eq!((copies.cost, copies.left), (187, TIMED));
     }
 
+    /// A mean at the limit is not above it.
+    #[test]
+    fn the_limit_is_not_slow() {
+        let mut copies = Copies { may_stream: true, cost: SLOW_NS, left: TIMED };
+        assert_eq!(streamed(&mut copies, 1, 0), 0);
+        copies.note(1 << 10, Duration::from_nanos(SLOW_NS.into()));
+        assert_eq!((copies.cost, copies.left), (SLOW_NS, TIMED));
+    }
+
+    /// The kernel names the same maker of this processor.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+    #[test]
+    fn the_maker_is_that_which_the_kernel_names() {
+        let processor = std::fs::read_to_string("/proc/cpuinfo").expect("the kernel's list");
+        assert_eq!(is_amd(), processor.contains("AuthenticAMD"));
+    }
+
     /// Where nothing was measured every copy is an ordinary one, and no clock is read.
     #[test]
     fn other_processors_copy_as_ever() {
