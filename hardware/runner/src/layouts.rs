@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
-    Ports, bell_decode, cdc_fifo_gray, chpp_link_nic, chpp_nic, completer, credit_gate,
+    Ports, bell_decode, cdc_fifo_gray, chpp_link_nic, chpp_nic, chpp_quad, completer, credit_gate,
     credit_ledger, data_join, data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx,
     doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs,
     key_window, lane_deskew, lane_stripe, lane_train, nic_core, op_arb, packed_struct, packer,
@@ -34,6 +34,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("cdc_fifo_gray", package::<cdc_fifo_gray::In, cdc_fifo_gray::Out>("cdc_fifo_gray")),
         ("chpp_link_nic", package::<chpp_link_nic::In, chpp_link_nic::Out>("chpp_link_nic")),
         ("chpp_nic", with_taps(&package::<chpp_nic::In, chpp_nic::Out>("chpp_nic"))),
+        ("chpp_quad", package::<chpp_quad::In, chpp_quad::Out>("chpp_quad")),
         ("completer", package::<completer::In, completer::Out>("completer")),
         ("credit_gate", package::<credit_gate::In, credit_gate::Out>("credit_gate")),
         ("credit_ledger", package::<credit_ledger::In, credit_ledger::Out>("credit_ledger")),

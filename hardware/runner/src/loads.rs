@@ -4,6 +4,7 @@ mod bell_decode;
 mod cdc_fifo_gray;
 mod chpp_link_nic;
 mod chpp_nic;
+mod chpp_quad;
 mod completer;
 mod credit_gate;
 mod credit_ledger;
@@ -55,6 +56,7 @@ mod xbar;
 
 use anyhow::{Result, bail};
 use bellwire_model::cycle::chpp_link_nic::Shape as ChppLinkNicShape;
+use bellwire_model::cycle::chpp_quad::Shape as ChppQuadShape;
 use bellwire_model::cycle::desc_extract::Shape as DescExtractShape;
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::get_packer::Shape as GetPackerShape;
@@ -94,6 +96,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(chpp_link_nic::ChppLinkNicLoad::new(ChppLinkNicShape { nic, port }, seed))
         }
         "chpp_nic" => Box::new(chpp_nic::ChppNicLoad::new(nic_core_shape(number), seed)),
+        "chpp_quad" => {
+            let shape = ChppQuadShape { nic: nic_core_shape(number), channels: number("Channels") };
+            Box::new(chpp_quad::ChppQuadLoad::new(shape, seed))
+        }
         "completer" => {
             let [registers, page] = ["Registers", "Page"].map(number);
             Box::new(completer::CompleterLoad::new(registers, page as u16, seed))

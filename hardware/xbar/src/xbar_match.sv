@@ -45,11 +45,11 @@ module xbar_match #(
   logic [PortWidth-1:0] first;
 
   // The output that is so many steps behind another one.
-  function automatic logic [PortWidth-1:0] turn(input logic [PortWidth-1:0] base,
+  function automatic logic [PortWidth-1:0] turn(input logic [PortWidth-1:0] from,
                                                 input logic [PortWidth:0] step);
     logic [PortWidth:0] sum;
     begin
-      sum = (PortWidth + 1)'(base) + step;
+      sum = (PortWidth + 1)'(from) + step;
       if (sum >= (PortWidth + 1)'(Ports)) sum = sum - (PortWidth + 1)'(Ports);
       turn = sum[PortWidth-1:0];
     end
