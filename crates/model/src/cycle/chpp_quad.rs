@@ -2,9 +2,9 @@
 //! 2.3, 3.4 and 4.1), as `hardware/chpp_quad` builds it: what serves four processors.
 //!
 //! Interface `i` is that of processor `i`, and has port `i` of the crossbar. A packet goes to the
-//! port of the processor that it names. Its channel there is that of GETs, or the processor's number
-//! modulo the other channels (Dest-Mod, C-42). A packet for the own processor does not leave its
-//! interface.
+//! port of the processor that it names. Its channel there is that of GETs, or the processor's
+//! number modulo the other channels (Dest-Mod, C-42). A packet for the own processor does not
+//! leave its interface.
 //!
 //! Places are counted twice, for each class:
 //!

@@ -63,6 +63,28 @@ fn others(node: usize) -> impl Iterator<Item = usize> {
     (0..PORTS).filter(move |&other| other != node)
 }
 
+/// Bytes of an operation.
+const BYTES: usize = 300;
+
+/// Where memory begins that programs of a function may use.
+fn place(machine: &Machine<Interfaced>, of: Endpoint) -> u64 {
+    machine.window(of.cpu().into(), of.function().into())[1]
+}
+
+/// What lies there, which is something else in each function of each processor.
+fn pattern(of: Endpoint) -> impl Iterator<Item = u8> {
+    let first = 8 * of.cpu() + of.function();
+    (0..BYTES).map(move |at| (at as u8).wrapping_mul(7).wrapping_add(first))
+}
+
+fn fill(machine: &mut Machine<Interfaced>) {
+    for of in (0..PORTS).flat_map(|node| (0..8).map(move |function| end(node, function))) {
+        let at = place(machine, of);
+        let memory = machine.memory_mut(at, BYTES).unwrap().iter_mut();
+        memory.zip(pattern(of)).for_each(|(byte, here)| *byte = here);
+    }
+}
+
 /// How much longer an operation takes than in the event-driven machine: for the own processor, and
 /// for another one.
 type Later = [[f64; 2]; 2];
@@ -74,11 +96,19 @@ fn later_ns(machine: &mut Machine<Interfaced>, config: &Config, kind: Kind) -> L
     for step in 0..PORTS {
         for from in 0..PORTS {
             let at = Span::from_ns(3_000) * step as u64;
-            let [from, to] = [end(from, 1), end((from + step) % PORTS, 2)];
-            posted.push(Posted { at, kind, bytes: 300, from, to });
+            let [from, to] = [end(from, step as u8), end((from + step) % PORTS, 4 + step as u8)];
+            posted.push(Posted { at, kind, bytes: BYTES as u64, from, to });
         }
     }
+    fill(machine);
     let [here, there] = [in_cycles(machine, &posted), event_by_event(config, &posted)];
+    for Posted { from, to, .. } in &posted {
+        // A NAP goes to a slot, and its event alone is looked at.
+        let (source, target) = if kind == Kind::Get { (to, from) } else { (from, to) };
+        let came = machine.memory(place(machine, *target), BYTES).unwrap();
+        let sent = if kind.is_nap() { target } else { source };
+        assert!(came.iter().copied().eq(pattern(*sent)), "{} {from:?} {to:?}", kind.name());
+    }
     [0..PORTS, PORTS..PORTS * PORTS].map(|of| {
         let ns = |at: Option<Time>| (at.expect("it has an event") - Time::ZERO).as_ns();
         let later = of.map(|at| ns(here.0[at]) - ns(there.0[at]));
@@ -88,8 +118,10 @@ fn later_ns(machine: &mut Machine<Interfaced>, config: &Config, kind: Kind) -> L
     })
 }
 
-/// What each has for itself takes as long as in the event-driven machine, within seven cycles. To
-/// another processor are two crossbars more, of four cycles each, and a GET goes there and back.
+/// Each reaches each, and their bytes arrive. What each has for itself takes as long as in the
+/// event-driven machine, within seven cycles. To another processor are two crossbars more, of four
+/// cycles each, and a GET goes there and back.
+// shows: C-04
 #[test]
 fn each_reaches_each_in_its_time() {
     let (mut machine, _) = machine(ChppQuad::new(QUAD));
@@ -124,17 +156,16 @@ fn run(machine: &mut Machine<Interfaced>, came: &mut [bool]) {
 
 /// Posts an operation of some bytes. A GET has a descriptor that is nearly as long as one may be.
 fn post(machine: &mut Machine<Interfaced>, number: usize, kind: Kind, ends: [Endpoint; 2]) {
-    const BYTES: u64 = 300;
     let [from, to] = ends;
     ends.into_iter().for_each(|end| machine.consumes(end, true));
-    let places = ends.map(|at| machine.window(at.cpu().into(), at.function().into())[1]);
+    let places = ends.map(|end| place(machine, end));
     let keys = ends.map(|end| machine.key(end));
     // All but one of the destinations are empty.
     let mut destinations = vec![Entry { address: places[0], length: 0 }; 253];
-    destinations[0].length = BYTES;
-    let sources = [Entry { address: places[1], length: BYTES }];
+    destinations[0].length = BYTES as u64;
+    let sources = [Entry { address: places[1], length: BYTES as u64 }];
     let chain = Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
-    let about = (ends.into(), places.into(), (BYTES, &[7; BYTES as usize][..]), keys.into());
+    let about = (ends.into(), places.into(), (BYTES as u64, &[7; BYTES][..]), keys.into());
     let (ends, places, data, keys) = about;
     let posted = event_driven::described(kind, ends, places, data, keys, |descriptor| {
         let mut descriptor = *descriptor;
