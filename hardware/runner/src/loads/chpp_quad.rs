@@ -1,5 +1,5 @@
-//! Four interfaces that a crossbar joins, with hosts that speak TLPs, host memories and software, as
-//! the model's tests have them.
+//! Four interfaces that a crossbar joins, with hosts that speak TLPs, host memories and software,
+//! as the model's tests have them.
 
 use bellwire_model::cycle::chpp_quad::{In, Out, Shape};
 
