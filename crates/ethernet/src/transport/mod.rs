@@ -271,7 +271,14 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         packets + usize::from(frames > 0)
     }
 
+    /// Whether the protocol has events, or links wait for answers.
+    #[inline]
+    fn has_events(&self) -> bool {
+        !self.events.is_empty() || self.endpoint.has_events() || !self.links.unsettled.is_empty()
+    }
+
     /// Handles the protocol's events. Returns their number.
+    #[cold]
     fn take_events(&mut self, sink: &mut impl Sink) -> usize {
         let mut handled = 0;
         while let Some(event) = self.events.pop_front().or_else(|| self.endpoint.poll_event()) {
@@ -668,7 +675,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if now_ns >= self.search.discovery.next_deadline() {
             self.ask_old_places(now_ns);
         }
-        done += self.take_events(sink);
+        if self.has_events() {
+            done += self.take_events(sink);
+        }
         done += self.take_own(sink, budget);
         if now_ns >= self.next_tick_ns {
             self.tick(sink, now_ns);

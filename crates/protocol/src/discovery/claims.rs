@@ -79,6 +79,7 @@ impl<P: Copy + Eq> Claims<P> {
     }
 
     /// When to call [`poll_seek`](Self::poll_seek) again.
+    #[inline]
     pub fn next_deadline(&self) -> u64 {
         let open = self.claims.iter().filter(|claim| !claim.is_decided());
         open.map(|claim| claim.next_ns).min().unwrap_or(u64::MAX)

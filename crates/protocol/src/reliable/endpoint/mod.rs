@@ -297,12 +297,25 @@ impl Endpoint {
     }
 
     /// Whether packets wait to be offered again.
+    #[inline]
     pub fn has_deliverable(&self) -> bool {
         !self.links.deliverable.is_empty()
     }
 
     /// Events of links.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if self.has_events() { self.next_event() } else { None }
+    }
+
+    /// Whether [`poll_event`](Self::poll_event) may have something.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.links.eventful.is_empty()
+    }
+
+    #[cold]
+    fn next_event(&mut self) -> Option<Event> {
         while let Some(slot) = self.links.eventful.front() {
             if let Some(link) = self.links.at_mut(slot) {
                 let (peer, address) = (link.id, link.peer);
