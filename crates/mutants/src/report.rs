@@ -179,6 +179,8 @@ fn judge(
     for (file, key) in mutants {
         let Some(verdict) = ledger.verdicts.get(key) else {
             *unknown.entry(file).or_default() += 1;
+            // Its reason may hold: the function has changed, and nobody has judged it again.
+            kinds.remove(name_of(key));
             continue;
         };
         match verdict {
@@ -292,6 +294,17 @@ mod tests {
         );
         assert_eq!(faults[0], "a LogText reason says nothing");
         assert_eq!(faults[1], "a reason for a mutant that does not survive: one");
+    }
+
+    #[test]
+    fn a_reason_waits_for_a_verdict() {
+        let reason = "[[reason]]\nkind = \"log-text\"\nwhy = \"Words.\"\nmutants = [\"new\"]";
+        let verdicts: Vec<_> = (0..100).map(|number| (number.to_string(), caught())).collect();
+        let verdicts: Vec<_> =
+            verdicts.iter().map(|(key, it)| (key.as_str(), it.clone())).collect();
+        let (line, faults) = line_and_faults(&verdicts, &["new @0123abcd"], reason);
+        assert_eq!((line.unknown, line.excused), (1, 0));
+        assert_eq!(faults, [""; 0]);
     }
 
     #[test]
