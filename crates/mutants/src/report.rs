@@ -299,9 +299,8 @@ mod tests {
     #[test]
     fn a_reason_waits_for_a_verdict() {
         let reason = "[[reason]]\nkind = \"log-text\"\nwhy = \"Words.\"\nmutants = [\"new\"]";
-        let verdicts: Vec<_> = (0..100).map(|number| (number.to_string(), caught())).collect();
-        let verdicts: Vec<_> =
-            verdicts.iter().map(|(key, it)| (key.as_str(), it.clone())).collect();
+        let keys: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let verdicts: Vec<_> = keys.iter().map(|key| (key.as_str(), caught())).collect();
         let (line, faults) = line_and_faults(&verdicts, &["new @0123abcd"], reason);
         assert_eq!((line.unknown, line.excused), (1, 0));
         assert_eq!(faults, [""; 0]);

@@ -24,8 +24,8 @@ pub struct Block {
     /// lock-step.
     #[serde(default)]
     pub long: bool,
-    /// Without `--long` it is linted only: its parts run in lock-step by themselves, and compiling
-    /// all of them once more takes long.
+    /// More than `long`: without `--long` it is linted only. Its parts run in lock-step by
+    /// themselves, and compiling all of them once more takes long.
     #[serde(default)]
     pub only_long: bool,
     /// Its lock-step is so many times slower than that of others, and has as many times fewer

@@ -130,7 +130,7 @@ fn main() -> Result<()> {
     }
     all.retain(|block| arguments.only.is_empty() || arguments.only.contains(&block.name));
     let Arguments { json, long, .. } = arguments;
-    let is_checked = |block: &&Block| long || !block.long;
+    let is_checked = |block: &&Block| long || !(block.long || block.only_long);
     let checked: Vec<Block> = all.iter().filter(is_checked).cloned().collect();
     match arguments.action {
         Action::Layouts { .. } | Action::Table3 { .. } => {}

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! No class ever waits for the other one: each has its buffers, its channel and its credits. What
-//! they share, always moves on. The interface counts places in `tlp_wrap`, so these take every
+//! they share always moves on. The interface counts places in `tlp_wrap`, so these take every
 //! packet as a whole. A packet from the far end enters the interface when all of it is there, and a
 //! place for it.
 
@@ -96,12 +96,6 @@ pub struct Shape {
     pub port: smp_port::Shape,
 }
 
-/// Beats of the longest packet of each class: a header, data, a tail that may begin a beat.
-pub fn longest(shape: nic_core::Shape) -> [usize; CLASSES] {
-    let data = shape.packer.payload.max(shape.packer.longest).div_ceil(SYMBOLS);
-    [data + 3, shape.longest + 1]
-}
-
 /// The interface and its end of the link.
 #[derive(Clone)]
 pub struct ChppLinkNic {
@@ -122,7 +116,7 @@ impl ChppLinkNic {
     /// # Panics
     /// As its blocks do.
     pub fn new(shape: Shape) -> ChppLinkNic {
-        let longest = longest(shape.nic);
+        let longest = shape.nic.longest_packets();
         let packets = shape.nic.packets;
         let wrap = |class: usize| {
             let beats = (packets * longest[class]).max(tlp_wrap::SEGMENT_BEATS);

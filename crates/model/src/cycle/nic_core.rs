@@ -299,14 +299,17 @@ impl Shape {
         batch: 16,
     };
 
-    /// Beats of the longest packet: a PUT or a NAP with its header and its tail, or a GET.
-    pub fn longest_packet(&self) -> usize {
-        self.data_beats().max(1 + self.longest)
+    /// Beats of the longest packet of each class: a PUT or a NAP with its header, data, and a tail
+    /// that may begin a beat; and a GET.
+    pub fn longest_packets(&self) -> [usize; CLASSES] {
+        let data = self.packer.payload.max(self.packer.longest).div_ceil(LANES);
+        [3 + data, 1 + self.longest]
     }
 
-    /// Those of the longest PUT or NAP.
-    fn data_beats(&self) -> usize {
-        2 + self.packer.payload.max(self.packer.longest).div_ceil(LANES) + 1
+    /// Beats of the longest packet.
+    pub fn longest_packet(&self) -> usize {
+        let [data, get] = self.longest_packets();
+        data.max(get)
     }
 }
 
@@ -450,7 +453,7 @@ impl NicCore {
     pub fn new(shape: Shape) -> NicCore {
         let Shape { functions, tags, longest, gets, packets, request, .. } = shape;
         let get_beats = longest;
-        let data_beats = shape.data_beats();
+        let data_beats = shape.longest_packets()[DATA];
         let extract = || {
             DescExtract::new(desc_extract::Shape { places: shape.places, beats: longest, request })
         };

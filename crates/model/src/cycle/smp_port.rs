@@ -132,6 +132,7 @@ impl SmpPort {
             line_data: link.tx_data,
         });
         if !lanes_up {
+            // Its reset: a mark goes first when the lanes are up.
             self.stripe = LaneStripe::new(self.mark_every);
         }
         let lanes = self.train.cycle(lane_train::In {

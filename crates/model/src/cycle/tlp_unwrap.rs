@@ -95,15 +95,19 @@ impl TlpUnwrap {
 
     /// What stands at the outputs in this cycle whatever enters.
     pub fn out(&self) -> Out {
-        let used = self.whole.len() + self.packet.len() + self.segment.len();
         // If no packet can leave, what comes is too long.
-        let in_ready = used < self.room || self.whole.is_empty() || !self.expects_payload();
+        let in_ready = self.used() < self.room || self.whole.is_empty() || !self.expects_payload();
         let mut out = Out { in_ready, dropped: self.dropped, ..Out::default() };
         if let Some(kept) = self.whole.front().filter(|_| self.out_valid) {
             (out.out_valid, out.out_last) = (true, kept.last);
             (out.out_to, out.out_data) = (kept.to, kept.data);
         }
         out
+    }
+
+    /// Beats that are kept.
+    fn used(&self) -> usize {
+        self.whole.len() + self.packet.len() + self.segment.len()
     }
 
     /// Bytes of the payload that the header announces, if they can be a segment.
@@ -128,7 +132,7 @@ impl TlpUnwrap {
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
         let out = self.out();
-        let is_full = self.whole.len() + self.packet.len() + self.segment.len() == self.room;
+        let is_full = self.used() == self.room;
         if self.out_valid && input.out_ready {
             self.whole.pop_front();
         }
@@ -167,7 +171,7 @@ impl TlpUnwrap {
             self.spoilt |= !input.in_last;
         }
         if input.in_last {
-            self.ends(is_right && input.in_last, input.in_bad);
+            self.ends(is_right, input.in_bad);
         }
     }
 

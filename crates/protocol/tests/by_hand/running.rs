@@ -868,13 +868,12 @@ fn what_is_queued_is_not_all_sent() {
 #[test]
 fn a_packet_and_a_probe_may_not_wait() {
     let mut bench = Bench::new(Config::new(1500));
-    let up = bench.up();
+    let mut up = bench.up();
     assert!(bench.endpoint.may_wait(up.peer) && !bench.endpoint.may_wait(PeerId(77)));
     bench.send(&up, 5);
     assert!(!bench.endpoint.may_wait(up.peer));
     bench.sent_one();
     assert!(bench.endpoint.may_wait(up.peer));
-    let mut up = up;
     up.acknowledged = up.first.wrapping_add(1);
     bench.acknowledge(&up);
     // The peer is silent until it must be asked. Without room for a frame only the time passes.

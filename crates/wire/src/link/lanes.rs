@@ -5,7 +5,7 @@
 //!   lane 1   COM  SKP   ..        all lanes at once; SKP may be left out and added on the way
 //!
 //!   lane 0   COM  TS1  0  0  ..
-//!   lane 1   COM  TS1  0  0  ..   training sequences, or TS2; of what follows we send nothing
+//!   lane 1   COM  TS1  0  0  ..   training sequences, or TS2; zeros are behind it
 //! ```
 
 /// K28.5: begins what single lanes say. Its code word occurs nowhere else, so a receiver finds
