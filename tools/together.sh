@@ -8,10 +8,11 @@ set -euo pipefail
 logs="$(mktemp -d)"
 trap 'rm -rf "$logs"' EXIT
 
-# make_one TARGET: leaves its status in a file.
+# make_one TARGET: leaves its status in a file, and says how long it took.
 make_one() {
-    local status=0
+    local status=0 began=$SECONDS
     make --no-print-directory "$1" || status=$?
+    echo "== $1: $((SECONDS - began)) s"
     echo "$status" >"$logs/$1.status"
 }
 
