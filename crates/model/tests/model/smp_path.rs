@@ -268,8 +268,8 @@ impl Path {
         self.seen.came[channel] += 1;
     }
 
-    /// What becomes of a beat on the lanes: all that is hit lies in 16 bits, as the check of a link
-    /// packet notices any such hit.
+    /// What becomes of a beat on the lanes: all that is hit lies in 16 bits, in the order in which
+    /// the check of a link packet takes them. It notices any such hit.
     fn carried(&mut self, mut beat: Beat) -> Option<Beat> {
         let is_update = beat.k & 0x8100 == 0x8100 && beat.bytes[9] >> 6 == 0b10;
         if self.fault == Fault::Silent && is_update {
@@ -286,7 +286,7 @@ impl Path {
                 let pattern = u32::from(self.random.word() as u16 | 1);
                 let from = self.random.below(8 * SYMBOLS as u64 - 15) as usize;
                 for bit in (0..16).filter(|bit| pattern >> bit & 1 == 1) {
-                    beat.bytes[(from + bit) / 8] ^= 1 << ((from + bit) % 8);
+                    beat.bytes[(from + bit) / 8] ^= 0x80 >> ((from + bit) % 8);
                 }
             }
         }

@@ -478,7 +478,8 @@ impl Path {
             // In address and length, and between them.
             word ^= 1 << [0, 1, 2, 3, 40, 43, 47, 48, 51, 62][self.random.below(10) as usize];
         }
-        node.due.insert(word % (1 << ADDRESS_BITS), (function, status));
+        let before = node.due.insert(word % (1 << ADDRESS_BITS), (function, status));
+        assert_eq!(before, None, "the operation that had the place is over");
         node.bells.push_back(In {
             store_address: (function << 12) as u16,
             store_bytes: 8,
@@ -492,11 +493,15 @@ impl Path {
         let is_open = |node: &Node| node.host.is_empty() && node.core.is_told();
         self.is_open |= self.nodes.iter().all(is_open);
         for at in 0..self.nodes.len() {
-            // A function has as many operations as its FIFO has doorbells.
+            // A function has as many operations as its FIFO has doorbells. A place is free again
+            // when its operation is over: a GET may overtake a PUT whose reads take long.
             let function = self.random.below(HEARING);
-            let own = self.nodes[at].due.values().filter(|due| due.0 == function);
+            let place = self.nodes[at].next[function as usize].0;
+            let own = self.nodes[at].due.iter().filter(|(_, due)| due.0 == function);
+            let is_free = own.clone().all(|(&address, _)| place_of(address) != place);
             if begins
                 && self.is_open
+                && is_free
                 && own.count() < self.nodes[at].shape.bells.min(8)
                 && self.random.below(8) == 0
             {

@@ -50,6 +50,11 @@ pub(super) fn window(function: u64) -> u64 {
     (function + 1) * 0x5_2a95 % (1 << (ADDRESS_BITS - WINDOW.ilog2())) * WINDOW
 }
 
+/// The place of a descriptor at this address, whose low bits may be turned, among the function's.
+pub(super) fn place_of(address: u64) -> u64 {
+    address % WINDOW / DESCRIPTOR_BYTES % PLACES
+}
+
 /// The function in whose window an address is.
 pub(super) fn owner(address: u64) -> u64 {
     let holds = |function: &u64| window(*function) == address / WINDOW * WINDOW;
