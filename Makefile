@@ -145,7 +145,7 @@ mutants: ## run every mutant that the ledger does not know; PACKAGE, SHARD=K/N a
 	cargo run -q -p bellwire-mutants -- run --features $(probes) $(PACKAGE:%=--package %) $(SHARD:%=--shard %) $(PART:%=--part %)
 	cargo run -q -p bellwire-mutants -- report
 
-sample: ## run 60 mutants that the ledger calls caught, others each day (three minutes)
+sample: ## run 40 mutants that the ledger calls caught, others each day (two minutes)
 	@tools/need.sh cargo mutants
 	cargo run -q -p bellwire-mutants -- sample --features $(probes)
 

@@ -68,7 +68,7 @@ enum Task {
     /// the ledgers are not as they should be
     Sample {
         /// How many
-        #[arg(long, default_value_t = 60)]
+        #[arg(long, default_value_t = 40)]
         count: usize,
         /// The day, counted from 1970; today without it
         #[arg(long)]
