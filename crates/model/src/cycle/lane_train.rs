@@ -319,4 +319,85 @@ mod tests {
             assert_eq!((out.tx_k, out.tx_data), ([expected.0; 8], [expected.1; 8]));
         }
     }
+
+    /// An end in a state, with as many sets heard on each lane.
+    fn end_in(state: State, heard: u64) -> LaneTrain {
+        LaneTrain { state, heard: [heard; MAX_LANES], ..LaneTrain::new(SHAPE) }
+    }
+
+    /// The same symbols come on all lanes.
+    fn brings(word: Word) -> In {
+        In { rx_k: [word.0; MAX_LANES], rx_data: [word.1; MAX_LANES], ..In::default() }
+    }
+
+    /// A lane without a mark is lost at the end of the 200th cycle.
+    #[test]
+    fn lanes_are_lost_after_their_time() {
+        let mut train = end_in(State::Up, 0);
+        for cycle in 1..=200 {
+            assert_eq!(train.cycle(In::default()).recovers, cycle == 200, "{cycle}");
+        }
+        assert!(!train.up());
+    }
+
+    /// Nobody answers: the end gives up after 8 times 8 sets of 16 cycles.
+    #[test]
+    fn an_end_waits_for_64_sets() {
+        let mut train = end_in(State::Configuring, 0);
+        for cycle in 1..=1024 {
+            assert_eq!(train.state, State::Configuring, "{cycle}");
+            train.cycle(In::default());
+        }
+        assert_eq!(train.state, State::Polling);
+    }
+
+    /// The cycle in which an end is trained that hears TS2 in some of its sets only.
+    fn trained_in(hears: impl Fn(u64) -> bool) -> Option<u64> {
+        let mut train = end_in(State::Configuring, 0);
+        let second = (1, u16::from_le_bytes([COM, TS2]));
+        (0..1024).find(|cycle| {
+            let comes = cycle % 16 == 0 && hears(cycle / 16);
+            train.cycle(brings(if comes { second } else { (0, 0) })).trained
+        })
+    }
+
+    /// 16 sets must go after the first one that was heard. If the last one that must be heard comes
+    /// later than these, the end does not send more.
+    #[test]
+    fn sets_are_answered_before_the_end_is_up() {
+        assert_eq!(trained_in(|set| set >= 20), Some(36 * 16 - 1));
+        assert_eq!(trained_in(|set| set < 7 || set == 20), Some(21 * 16 - 1));
+    }
+
+    /// What a mark does to the count of a lane. That of data counts as silence once the far end
+    /// may have gone on.
+    #[test]
+    fn a_mark_counts_or_begins_anew() {
+        let cases = [
+            (State::Polling, 3, Mark::First, 4),
+            (State::Polling, 8, Mark::Second, 8),
+            (State::Polling, 8, Mark::Other, 0),
+            (State::Configuring, 3, Mark::Second, 4),
+            (State::Configuring, 8, Mark::First, 0),
+            (State::Configuring, 3, Mark::Other, 0),
+            (State::Configuring, 8, Mark::Other, 8),
+            (State::Up, 1, Mark::First, 2),
+            (State::Up, 2, Mark::Other, 0),
+        ];
+        for (state, before, mark, after) in cases {
+            let mut train = end_in(state, before);
+            train.hear(0, Some(mark));
+            assert_eq!(train.heard[0], after, "{state:?} {before} {mark:?}");
+            assert_eq!(train.heard[1], before);
+        }
+    }
+
+    /// A mark is COM as a special symbol, in the first place.
+    #[test]
+    fn a_mark_begins_with_com() {
+        let set = u16::from_le_bytes([COM, TS1]);
+        assert_eq!(mark_of(1, set), Some(Mark::First));
+        assert_eq!(mark_of(3, set), Some(Mark::Other));
+        assert_eq!([mark_of(0, set), mark_of(1, set + 1)], [None, None]);
+    }
 }

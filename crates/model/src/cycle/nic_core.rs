@@ -604,3 +604,18 @@ impl NicCore {
         self.carried[number].filter(|_| outs.out_valid[port]).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PUT or a NAP is a header, 2,048 bytes and two beats that these only touch. A GET is a
+    /// header and a descriptor of 256 beats.
+    #[test]
+    fn the_longest_packets_are_known() {
+        assert_eq!(Shape::PROTOTYPE.longest_packets(), [131, 257]);
+        assert_eq!(Shape::PROTOTYPE.longest_packet(), 257);
+        let short = Shape { longest: 8, ..Shape::PROTOTYPE };
+        assert_eq!((short.longest_packets(), short.longest_packet()), ([131, 9], 131));
+    }
+}

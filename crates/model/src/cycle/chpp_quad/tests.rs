@@ -73,3 +73,19 @@ fn a_packet_names_its_port() {
         assert_eq!(goal([word(0), word(8)]), cpu);
     }
 }
+
+/// There is a number for each beat inside: a channel holds two packets of 33 beats, each port has
+/// three channels, and four beats of it are on their way.
+#[test]
+fn each_beat_inside_has_a_number() {
+    let quad = ChppQuad::new(Shape { nic: NIC, channels: 2 });
+    assert_eq!(quad.carried.len(), 4 * (3 * 2 * 33 + 4));
+}
+
+/// Packets inside are those of the channels of their class, at this input.
+#[test]
+fn packets_inside_are_counted_by_class() {
+    let mut quad = ChppQuad::new(Shape { nic: NIC, channels: 2 });
+    quad.leaves.packets[1][..3].copy_from_slice(&[2, 3, 4]);
+    assert_eq!([quad.inside(0), quad.inside(1)], [[0, 0], [5, 4]]);
+}
