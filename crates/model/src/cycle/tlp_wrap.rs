@@ -2,7 +2,7 @@
 //! builds it.
 //!
 //! ```text
-//!   packet   beat, beat, ..                       of any length   
+//!   packet   beat, beat, ..                       of any length
 //!   TLP      header | 1 to 32 beats | check       a beat each; the check is over all before it
 //! ```
 //!
